@@ -1,7 +1,7 @@
 /** The documents of the repository as a site. Nothing is copied: the pages are the files that GitHub shows. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, posix, relative } from 'node:path';
-import { type DefaultTheme, defineConfig, type MarkdownOptions } from 'vitepress';
+import { defineConfig, type MarkdownOptions } from 'vitepress';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -18,8 +18,8 @@ function pageOf(path: string): string {
     .toLowerCase();
 }
 
-/** The order in which a stranger reads, and its groups, stand in one place: `Read on` of the README. */
-function sidebar(): DefaultTheme.SidebarItem[] {
+/** The questions that readers have, and the pages that answer each, stand in one place: `Read on` of the README. */
+function questions(): { text: string; items: { text: string; link: string }[] }[] {
   const [, readOn = ''] = /^## Read on$(.*?)^## /ms.exec(read('README.md')) ?? [];
   const groups = readOn.split(/^### /m).slice(1);
   return groups.map((group) => ({
@@ -29,6 +29,38 @@ function sidebar(): DefaultTheme.SidebarItem[] {
       link: `/${pageOf(path)}`,
     })),
   }));
+}
+
+const logo = `data:image/svg+xml,${encodeURIComponent(read('assets/voxgate.svg'))}`;
+
+/** The first page shows the beginning of the README as a hero and cards, so nothing of it is written twice. */
+function firstPage() {
+  const [beginning = ''] = read('README.md').split(/^## /m, 1);
+  const plain = (text = '') =>
+    text
+      .replace(/\s+/g, ' ')
+      .replace(/ \(\[[^\]]*\]\([^)]*\)\)/g, '')
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replaceAll('`', '')
+      .trim();
+  const [, text, tagline] = /^\*\*(.*?)\*\*.*?^\*\*(.*?)\*\*/ms.exec(beginning) ?? [];
+  return {
+    layout: 'home',
+    hero: {
+      name: 'voxgate',
+      text: plain(text).replace(/\.$/, ''),
+      tagline: plain(tagline),
+      image: { src: logo, alt: '' },
+      actions: [
+        { text: 'Start', link: '#start' },
+        { theme: 'alt', text: 'API', link: '/api' },
+        { theme: 'alt', text: 'Performance', link: '/performance' },
+      ],
+    },
+    features: [...beginning.matchAll(/^- \*\*(.*?)\*\*(.*?)(?=^- |\n\n)/gms)].map(
+      ([, title = '', details]) => ({ title: title.replace(/\.$/, ''), details: plain(details) }),
+    ),
+  };
 }
 
 /** Makes the anchor of a heading as GitHub does, so that a link leads to the same place here and there. */
@@ -84,12 +116,27 @@ const drawDiagrams: MarkdownPlugin = (md) => {
   };
 };
 
+/** Leaves out of the first page what its hero and its cards say. */
+const leaveOutBeginning: MarkdownPlugin = (md) => {
+  md.core.ruler.push('leave_out_beginning', (state) => {
+    if ((state.env.realPath ?? state.env.path) !== join(ROOT, 'README.md')) return;
+    const { tokens } = state;
+    const isAt = (type: string, from = 0) => tokens.findIndex((token, i) => i >= from && token.type === type);
+    const list = isAt('bullet_list_open');
+    state.tokens = [
+      ...tokens.slice(isAt('paragraph_open', isAt('paragraph_close', isAt('paragraph_close') + 1)), list),
+      ...tokens.slice(isAt('bullet_list_close', list) + 1),
+    ];
+  });
+};
+
 export default defineConfig({
   title: 'voxgate',
   description,
-  head: [
-    ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(read('assets/voxgate.svg'))}` }],
-  ],
+  head: [['link', { rel: 'icon', href: logo }]],
+  transformPageData: (page) => {
+    if (page.relativePath === 'index.md') page.frontmatter = firstPage();
+  },
   srcDir: ROOT,
   srcExclude: ['!(docs|examples|*.md)/**'],
   rewrites: pageOf,
@@ -99,7 +146,7 @@ export default defineConfig({
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     // `{id}` in a heading is a part of a path, not an attribute.
     attrs: { disable: true },
-    config: (md) => md.use(followLinks).use(drawDiagrams),
+    config: (md) => md.use(leaveOutBeginning).use(followLinks).use(drawDiagrams),
   },
   vite: {
     plugins: [
@@ -117,7 +164,9 @@ export default defineConfig({
     build: { chunkSizeWarningLimit: 1000 },
   },
   themeConfig: {
-    sidebar: [{ text: 'Overview', link: '/' }, ...sidebar()],
+    logo,
+    nav: questions(),
+    sidebar: [{ text: 'Overview', link: '/' }, ...questions()],
     outline: [2, 3],
     search: {
       provider: 'local',
