@@ -63,7 +63,7 @@ test('the playground transcribes a file and live speech, and the code to copy ha
   await press(page, 'Transcribe');
   await page.locator('.said').getByText('Hello there.').waitFor();
   assert(
-    (await page.locator('#code').textContent())?.includes(`${proxy.base}/voice/v1/audio/transcriptions`),
+    (await page.locator('#code-text').textContent())?.includes(`${proxy.base}/voice/v1/audio/transcriptions`),
   );
   await page.goto(`${proxy.base}/voice/playground#live`);
   await page.reload();
@@ -79,7 +79,7 @@ test('the dashboard takes the key, polls, shows a capture and forgets the key', 
   await using open = await openBelow('/admin');
   const { page } = open;
   await enterKey(page);
-  await page.getByText('The next request is served at once.').waitFor();
+  await page.getByText('Nothing is running.').waitFor();
   await page.getByRole('switch').first().waitFor();
   await press(page, 'Unload all');
   await page.getByRole('dialog').getByRole('button', { name: 'Unload all' }).click();

@@ -74,3 +74,24 @@ export const fakeMicrophone = (wav: string) => [
   '--use-fake-ui-for-media-stream',
   `--use-file-for-fake-audio-capture=${wav}`,
 ];
+
+/** Whether something is wider than the window, and what. */
+export const tooWide = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const scrolls = (element) => {
+      for (let at = element.parentElement; at !== null; at = at.parentElement)
+        if (at !== document.documentElement && at !== document.body &&
+            getComputedStyle(at).overflowX !== 'visible') return true;
+      return false;
+    };
+    const name = (element) => element.tagName.toLowerCase() + (element.id ? '#' + element.id : '') +
+      (typeof element.className === 'string' && element.className ? '.' + element.className.split(' ').join('.') : '');
+    const found = [...document.querySelectorAll('body *')].filter((element) => {
+      const { left, right, width } = element.getBoundingClientRect();
+      return width > 0 && element.checkVisibility() && (right > innerWidth + 0.5 || left < -0.5) && !scrolls(element) &&
+        !element.closest('.visually-hidden, .skip');
+    }).map(name);
+    if (document.documentElement.scrollWidth > innerWidth)
+      found.push('the page, by ' + (document.documentElement.scrollWidth - innerWidth) + ' px');
+    return found;
+  })()`);

@@ -3,12 +3,11 @@
  * gets an answer from every operation.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { startGateway } from '../http/harness.ts';
 import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
+import { violations } from './axe.ts';
 import { launchBrowser, openPage } from './browser.ts';
 
 let browser: Browser;
@@ -56,9 +55,6 @@ test('the page of the API leads back to the other pages, and its address to an o
     assert.equal(await page.getByRole('link', { name, exact: true }).getAttribute('href'), path);
 });
 
-/** It would read imported styles in a way that the policy of the page forbids; one rule, on rotated screens, is left out then. */
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 test('axe-core finds no violation on the page of the API, and it does not scroll sideways, in both themes and on a phone', async () => {
   await using gateway = await startGateway();
   await using open = await openPage(browser, `${gateway.base}/docs`);
@@ -68,17 +64,12 @@ test('axe-core finds no violation on the page of the API, and it does not scroll
     if (/transcriptions|completions|\/asr|captures\/\{requestId\}$/.test(name)) await toggle(block);
   assert(operations[0]);
   assert.equal(await execute(operations[0].block), '200');
-  await page.evaluate(AXE);
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 900 });
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
-      // Some colors fade from one theme to the other.
-      await page.evaluate('Promise.all(document.getAnimations().map(({ finished }) => finished))');
-      const found = await page.evaluate<string[]>(`axe.run({ preload: false }).then(({ violations }) =>
-        violations.flatMap(({ id, nodes }) => nodes.map(({ target, any }) => id + ' ' + target + ' ' + any.map((one) => one.message))))`);
       const scene = `${colorScheme}, ${width} px`;
-      assert.deepEqual(found, [], scene);
+      assert.deepEqual(await violations(page), [], scene);
       assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width, scene);
     }
   }

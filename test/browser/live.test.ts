@@ -174,7 +174,7 @@ test('stop waits for the last text for 20 s and no longer, and says so', async (
   await page.clock.fastForward(19_000);
   assert.equal(await page.locator('#live-problem').isVisible(), false);
   await page.clock.fastForward(1500);
-  await page.getByText('The last text did not come within 20 s.').waitFor();
+  await page.getByText('The last text did not arrive within 20 s.').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Live', exact: true }).isEnabled(), true);
 });
 
@@ -192,7 +192,7 @@ test('live speech stops and says so when more than 1 MiB is unsent', async () =>
   await page.waitForTimeout(500);
   await status(page, 'Listening.');
   await unsent(1024 ** 2 + 1);
-  await page.getByText('The connection is too slow for live sound').waitFor();
+  await page.getByText('The connection is too slow for live audio').waitFor();
 });
 
 test('live speech asks for the API key as the rest of the page does', async () => {
@@ -224,7 +224,7 @@ test('live speech gives up a connection that does not open in 10 s', async () =>
   await status(page, 'Starting.');
   await until('the page gives up', async () => {
     await page.clock.fastForward(10_500);
-    return await page.getByText('did not open a live connection in 10 s').isVisible();
+    return await page.getByText('did not open a live connection within 10 s').isVisible();
   });
 });
 

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,6 +20,7 @@ import {
 } from '../http/harness.ts';
 import { speechLacks, startSpeech, type Upstream } from '../upstreams/start.ts';
 import { joinWavs } from '../wav.ts';
+import { violations } from './axe.ts';
 import { fakeMicrophone, launchBrowser, openPage, press, status } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
@@ -161,17 +161,18 @@ test('a text is spoken with a voice of the server, played, and can be downloaded
   const { page } = opened;
   await status(page, 'Write something');
   assert.deepEqual(await page.locator('#speech-model option').allInnerTexts(), ['tts']);
-  await page.getByLabel('Voice', { exact: true }).selectOption('nova');
+  await page.getByRole('combobox', { name: 'Voice', exact: true }).selectOption('nova');
   await page.getByLabel('Text', { exact: true }).fill('Hello <b>there</b>.');
-  const asked = page.waitForRequest(/audio\/speech$/);
+  const asked = page.waitForRequest(/audio\/speech\/stream$/);
   await press(page, 'Speak');
   assert.deepEqual((await asked).postDataJSON(), {
     model: 'tts',
     voice: 'nova',
     input: 'Hello <b>there</b>.',
   });
-  await status(page, 'Done.');
-  await until('it plays', () =>
+  await status(page, 'Done: first sound');
+  await page.evaluate("document.querySelector('#speech-audio').play()");
+  await until('it plays again', () =>
     page.evaluate<boolean>("document.querySelector('#speech-audio').currentTime > 0"),
   );
   const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'Download')]);
@@ -200,7 +201,7 @@ test('speech waits for a busy gateway and goes on by itself, and a stop ends the
   await busy.waitFor();
   script.release();
   await (await held).text();
-  await status(page, 'Done.');
+  await status(page, 'Done: first sound');
 });
 
 test('a chat answer appears while it is written, and a stop keeps what came and ends the work', async () => {
@@ -283,6 +284,7 @@ test('opening the speech tab of a busy gateway waits for nothing, and lists the 
   await (await held).text();
   await voices.first().waitFor({ state: 'attached' });
   const names = await voices.allInnerTexts();
+  assert.equal(await page.locator('#speech-voice optgroup[label="German"] option').innerText(), 'de');
   await page.route('**/v1/audio/voices', (route) => route.abort()); // a tab of the browser remembers them
   await page.reload();
   await voices.first().waitFor({ state: 'attached' });
@@ -340,150 +342,6 @@ test('what a long chat sends along begins with a message of the user', async () 
   );
   assert.equal(daemon.asked.at(-1)?.length, 39);
 });
-
-async function openListening(gateway: Gateway) {
-  const opened = await open(gateway, 'voice');
-  await status(opened.page, 'Start, and say something.');
-  await press(opened.page, 'Start talking');
-  await status(opened.page, 'Listening.');
-  return opened;
-}
-
-test('the voice loop hears, answers and speaks turn after turn, and a stop ends the speaking', async (t) => {
-  if (lacks !== null) return t.skip(lacks);
-  await using daemon = await startScriptedChat((n) => [
-    n === 1 ? 'Yes.' : 'This is a long answer. '.repeat(20),
-  ]);
-  await using gateway = await speaking({
-    transcribe: async () => heard(' Are you there?'),
-    env: { SVC_LLM_BACKEND_URL: daemon.base },
-  });
-  await using opened = await openListening(gateway);
-  const { page } = opened;
-  await page.locator('.message.user').nth(1).waitFor({ timeout: 30_000 });
-  await status(page, 'Speaking.');
-  assert.equal((await page.locator('.message.assistant p').allInnerTexts())[0], 'Yes.');
-  assert.deepEqual(daemon.asked[1]?.map(({ role, content }) => `${role}: ${content}`).slice(1), [
-    'user: Are you there?',
-    'assistant: Yes.',
-    'user: Are you there?',
-  ]);
-  const paused = () => page.evaluate<boolean>("document.querySelector('#voice-audio').paused");
-  await until('it plays', async () => !(await paused()));
-  await press(page, 'Stop');
-  await status(page, 'Cancelled.');
-  assert.equal(await paused(), true);
-});
-
-test('a turn of the voice loop waits for a busy slot, and a stop ends listening and answering', async (t) => {
-  if (lacks !== null) return t.skip(lacks);
-  await using daemon = await startScriptedChat(() => ['Well', null]);
-  await using gateway = await speaking({
-    transcribe: async () => heard(' Hello?'),
-    env: { SVC_LLM_BACKEND_URL: daemon.base },
-  });
-  await using opened = await openListening(gateway);
-  const { page } = opened;
-  await press(page, 'Stop');
-  await status(page, 'Cancelled.');
-  assert.equal(await focused(page), 'voice-start');
-
-  const holder = new AbortController();
-  const held = fetch(`${gateway.base}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ model: 'tiny', messages: [{ role: 'user', content: 'Hold.' }] }),
-    signal: holder.signal,
-  });
-  await held;
-  await press(page, 'Start talking');
-  await status(page, 'Listening.');
-  // Half of the second that is spoken is enough for a turn.
-  let since = Number.POSITIVE_INFINITY;
-  await until('half a second is spoken', async () => {
-    const level = await page.evaluate<number>("document.querySelector('#voice-level').value");
-    if (level > 0.1) since = Math.min(since, performance.now());
-    return performance.now() - since > 500;
-  });
-  await press(page, 'I have finished');
-  await page.locator('#voice-busy').filter({ hasText: 'busy with a chat' }).waitFor();
-  holder.abort();
-  await until('the slot is free', () => daemon.left() === 1);
-  await press(page, 'Try now');
-  await page.getByText('Well', { exact: true }).waitFor();
-  await press(page, 'Stop');
-  await status(page, 'Cancelled.');
-  await until('both chats are left', () => daemon.left() === 2);
-});
-
-const wavFile = (name: string, sec: number) => ({
-  name,
-  mimeType: 'audio/wav',
-  buffer: joinWavs(toneWav(sec), toneWav(3, 0), toneWav(sec)),
-});
-
-test('several files are transcribed one after the other in a table, with progress, cancel and downloads', async () => {
-  const waiting: (() => void)[] = [];
-  await using gateway = await startGateway({
-    transcribe: (_samples, _options, { signal }) =>
-      new Promise((resolve, reject) => {
-        waiting.push(() => resolve(heard(' Some <i>words</i>.')));
-        signal?.addEventListener('abort', () => reject(signal.reason));
-      }),
-  });
-  await using opened = await open(gateway, 'transcription');
-  const { page } = opened;
-  // After a cancel the slot is held for another moment, in which the next request meets it: the page waits and tries again.
-  const hears = (what: string, count: number) => until(what, () => waiting.length >= count, 20_000);
-  const next = async () => {
-    await hears('a chunk is heard', 1);
-    waiting.shift()?.();
-  };
-  const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) });
-  await page
-    .getByLabel('Choose a file')
-    .setInputFiles([wavFile('a.wav', 1), wavFile('b.wav', 1), wavFile('c.wav', 1), wavFile('d.wav', 1)]);
-  await status(page, 'Ready: 4 files.');
-  await press(page, 'Cancel d.wav');
-  await row('d.wav').getByText('Cancelled').waitFor();
-  await press(page, 'Transcribe');
-  await next();
-  await row('a.wav')
-    .getByText(/^0:0[01] of 0:05$/)
-    .waitFor();
-  await hears('the other chunk is heard', 1);
-  assert.match(await row('b.wav').innerText(), /Waiting/);
-  assert.equal(gateway.running(), 1);
-  await next();
-  await row('a.wav').getByText('Done').waitFor();
-  await hears('a chunk of the second is heard', 1);
-  await press(page, 'Cancel b.wav');
-  await row('b.wav').getByText('Cancelled').waitFor();
-  await hears('a chunk of the third is heard', 2);
-  waiting.shift(); // the chunk of the file that was cancelled
-  await press(page, 'Cancel');
-  await status(page, 'Cancelled.');
-  await row('c.wav').getByText('Waiting').waitFor();
-  waiting.length = 0;
-  await press(page, 'Transcribe');
-  await next();
-  await next();
-  await status(page, 'Done: 2 of 4 files.');
-  assert.match(await row('a.wav').innerText(), /Some <i>words<\/i>\. Some <i>words<\/i>\./);
-  const [file] = await Promise.all([page.waitForEvent('download'), press(page, 'Download a.wav as srt')]);
-  assert.equal(file.suggestedFilename(), 'a.srt');
-  assert.match(readFileSync(await file.path(), 'utf8'), /^1\n00:00:00,\d+ --> .*\nSome <i>words/);
-  assert.deepEqual(await violations(page), []);
-});
-
-/** Lists what axe-core finds wrong; code that runs in the page is no code of this program. */
-const require = createRequire(import.meta.url);
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  return await page.evaluate<string[]>(`axe.run().then(({ violations }) =>
-    violations.flatMap(({ id, nodes }) => nodes.map(({ target, any }) => id + ' ' + target + ' ' + any.map((one) => one.message))))`);
-}
 
 for (const colorScheme of ['light', 'dark'] as const) {
   for (const width of [1280, 360]) {

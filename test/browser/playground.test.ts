@@ -48,7 +48,8 @@ const twoBursts = joinWavs(toneWav(1), toneWav(3, 0), toneWav(1));
 const asFile = (buffer: Buffer, name = 'speech.wav') => ({ name, mimeType: 'audio/wav', buffer });
 const choose = (page: Page, buffer: Buffer, name?: string) =>
   page.getByLabel('Choose a file').setInputFiles(asFile(buffer, name));
-const segments = (page: Page) => page.locator('.said').allInnerTexts();
+/** Not `innerText`, which is empty while a row has not been drawn yet. */
+const segments = (page: Page) => page.locator('.said').allTextContents();
 
 /** Gives one text for each chunk, after its gate is open. */
 function saying(...texts: string[]): Script & { release(): void } {
@@ -96,7 +97,7 @@ test('segments appear one by one, over a waveform, and light up with the sound',
   assert.deepEqual(await segments(page), ['One two.', 'Three.', 'Four & <five>.']);
   assert.match(
     await page.locator('#facts').innerText(),
-    /multilingual-base[\s\S]*english[\s\S]*5\.0 s of sound/,
+    /multilingual-base[\s\S]*english[\s\S]*5\.0 s of audio/,
   );
   assert.equal(await page.locator('#segments').getAttribute('lang'), 'en');
 
@@ -177,12 +178,14 @@ test('downloads have the content that the gateway itself would write', async () 
   await using open = await playground(gateway);
   const { page } = open;
   await choose(page, twoBursts, 'my talk.wav');
+  await page.getByLabel('Word times').check();
   await press(page, 'Transcribe');
   await status(page, 'Done');
   for (const format of ['srt', 'vtt']) {
     const file = await download(page, `Download ${format}`);
     assert.equal(file.name, `my talk.${format}`);
-    const ours = await (await post(gateway, form(twoBursts, { response_format: format }))).text();
+    const fields = { response_format: format, segment_granularity: 'subtitle' };
+    const ours = await (await post(gateway, form(twoBursts, fields))).text();
     assert(ours.length > 100);
     assert.equal(file.text, ours);
   }
@@ -215,12 +218,9 @@ test('speakers are told apart, and a new name is on the page and in every downlo
   const shown = () => page.locator('.segment .who').allInnerTexts();
   assert.deepEqual(await shown(), ['A', 'B', 'A']);
   assert.match((await page.locator('.speakers .note').allInnerTexts()).join(), /^0:07,0:0[34]$/);
-  for (const format of ['srt', 'vtt', 'txt']) {
-    const file = await download(page, `Download ${format}`);
-    const response_format = format === 'txt' ? 'text' : format;
-    const ours = await (await post(gateway, form(twoSpeakers, { response_format, diarize: 'true' }))).text();
-    assert.equal(file.text, ours);
-  }
+  const asked = { response_format: 'text', diarize: 'true' };
+  const ours = await (await post(gateway, form(twoSpeakers, asked))).text();
+  assert.equal((await download(page, 'Download txt')).text, ours);
 
   await page.getByLabel('Name of speaker B').fill('Zoë & <Co>');
   assert.deepEqual(await shown(), ['A', 'Zoë & <Co>', 'A']);
@@ -241,9 +241,14 @@ test('speakers are told apart, and a new name is on the page and in every downlo
   await page.getByLabel('Word times').check();
   await press(page, 'Transcribe');
   await status(page, 'Done: 3 segments.');
+  for (const response_format of ['srt', 'vtt']) {
+    const fields = { response_format, diarize: 'true', segment_granularity: 'subtitle' };
+    const subtitles = await (await post(gateway, form(twoSpeakers, fields))).text();
+    assert.equal((await download(page, `Download ${response_format}`)).text, subtitles);
+  }
   const { words } = JSON.parse((await download(page, 'Download json')).text);
   assert.equal(words.map(({ speaker }: { speaker: string }) => speaker).join(''), 'AAAAAAAABBBBBBBBAAAAAAAA');
-  assert.match((await page.locator('#code').textContent()) ?? '', /-F diarize=true/);
+  assert.match((await page.locator('#code-text').textContent()) ?? '', /-F diarize=true/);
   await choose(page, toneWav(1));
   assert.equal(await page.getByLabel('Name of speaker A').count(), 0, 'they belonged to the last sound');
 });
@@ -284,10 +289,10 @@ test('the code to copy sends the same request, with any characters in the names 
   await choose(page, twoBursts, name);
   await page.getByLabel('Language spoken').selectOption('en');
   await page.getByText('More options').click();
-  await page.getByLabel('Prompt').fill(prompt);
+  await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   const shown = async (language: string) => {
     await page.getByLabel(language, { exact: true }).check();
-    return (await page.locator('#code').textContent()) ?? '';
+    return (await page.locator('#code-text').textContent()) ?? '';
   };
   await press(page, 'Copy');
   await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -394,10 +399,20 @@ test('the microphone records a file that can be transcribed', async () => {
   await page.getByRole('button', { name: 'Stop (0:01)' }).click();
   await page.getByRole('heading', { name: 'recording.wav' }).waitFor();
   await status(page, 'Ready');
+  const asks = () => page.evaluate<boolean>(LEAVE);
+  assert(await asks(), 'nobody has this recording but the page');
   await press(page, 'Transcribe');
   await status(page, 'Done: 1 segment.');
   assert.deepEqual(await segments(page), ['Spoken.']);
+  assert.equal(await asks(), false, 'it is kept with its text');
 });
+
+/** Whether a visitor who leaves the page would be asked whether they want that. */
+const LEAVE = `(() => {
+  const event = new Event('beforeunload', { cancelable: true });
+  dispatchEvent(event);
+  return event.defaultPrevented;
+})()`;
 
 test('a file can be dropped anywhere on the page', async () => {
   await using gateway = await startGateway();
@@ -488,11 +503,11 @@ test('an API key is asked for once, kept for the tab and never shown', async () 
   await page.getByText('That key was not accepted.').waitFor();
   await page.getByRole('textbox', { name: 'API key' }).fill('right');
   await page.keyboard.press('Enter');
-  await page.locator('#model-note').filter({ hasText: 'Chooses by language' }).waitFor();
+  await page.locator('#model-note').filter({ hasText: 'Picks a model by language' }).waitFor();
   await choose(page, toneWav(1));
   await press(page, 'Transcribe');
   await status(page, 'Done');
-  assert.match(await page.locator('#code').innerText(), /Bearer \$VOXGATE_API_KEY/);
+  assert.match(await page.locator('#code-text').innerText(), /Bearer \$VOXGATE_API_KEY/);
   assert(!(await page.content()).includes('right"'));
   await context.close();
 });
@@ -626,6 +641,7 @@ const faint = (page: Page) =>
   page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
 
 async function download(page: Page, button: string): Promise<{ name: string; text: string }> {
+  await page.locator('#exports > summary').click();
   const [file]: [Download, unknown] = await Promise.all([page.waitForEvent('download'), press(page, button)]);
   return { name: file.suggestedFilename(), text: readFileSync(await file.path(), 'utf8') };
 }

@@ -67,7 +67,10 @@ test('npm installs the packages for 64-bit ARM, and they transcribe there', asyn
   assert.match(plain(stdout), /^and so my fellow americans/);
 
   for (const [processor, level] of Object.entries(LEVELS)) {
-    const doctor = onArm64([join(prefix, 'bin/voxgate'), 'doctor'], processor as keyof typeof LEVELS);
+    const doctor = onArm64(
+      [join(prefix, 'bin/voxgate'), 'doctor', '--verbose'],
+      processor as keyof typeof LEVELS,
+    );
     assert.match(doctor.stdout, new RegExp(`^ok +CPU +${level}:`, 'm'), `${processor}: ${doctor.stderr}`);
   }
 });

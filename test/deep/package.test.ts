@@ -203,7 +203,7 @@ await createGateway({ SVC_PROT: 1 });
 test('without its engine, voxgate says which package to install and what to compile it with', async () => {
   await install(bare, '--omit=optional', join(packages, `voxgate-${version}.tgz`));
   const voxgate = join(bare, 'bin/voxgate');
-  const { code, stdout, stderr } = await run(voxgate, ['doctor'], settings);
+  const { code, stdout, stderr } = await run(voxgate, ['doctor', '--verbose'], settings);
   assert.equal(code, 1);
   assert.match(stderr, /The native addon cannot be loaded on \w+-\w+ with Node/);
   for (const said of [stdout, stderr])
@@ -217,7 +217,7 @@ test('an engine of another version is refused by name, and one without its syste
   const engine = join(bare, 'lib/node_modules', ENGINE);
   mkdirSync(engine, { recursive: true });
   writeFileSync(join(engine, 'package.json'), '{"version":"9.9.9"}');
-  const other = await run(join(bare, 'bin/voxgate'), ['doctor'], settings);
+  const other = await run(join(bare, 'bin/voxgate'), ['doctor', '--verbose'], settings);
   assert.match(
     other.stderr,
     new RegExp(`${ENGINE} is of version 9\\.9\\.9 and voxgate of ${version}: install`),
@@ -227,7 +227,7 @@ test('an engine of another version is refused by name, and one without its syste
   const addon = join(engine, 'voxgate.node');
   const needs = readFileSync(addon, 'latin1').replaceAll('libgomp.so.1', 'libgomp.so.9');
   writeFileSync(addon, needs, 'latin1');
-  const { stderr } = await run(join(bare, 'bin/voxgate'), ['doctor'], settings);
+  const { stderr } = await run(join(bare, 'bin/voxgate'), ['doctor', '--verbose'], settings);
   assert.match(stderr, /Reason: libgomp\.so\.9: cannot open .*\n {4}What to do: install libgomp1 /);
 });
 
@@ -239,6 +239,6 @@ test('voxgate build compiles the engine in the installed package, which then goe
   const { code, stdout, stderr } = await run(join(bare, 'bin/voxgate'), ['build'], tools);
   assert.equal(code, 0, `${stdout.slice(-2000)}\n${stderr}`);
   t.diagnostic(`${((performance.now() - startedAt) / 1000).toFixed(0)} s`);
-  const doctor = await run(join(bare, 'bin/voxgate'), ['doctor'], settings);
+  const doctor = await run(join(bare, 'bin/voxgate'), ['doctor', '--verbose'], settings);
   assert.match(doctor.stdout, /^ok +engine .*whisper/m);
 });

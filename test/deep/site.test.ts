@@ -18,6 +18,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css',
   '.svg': 'image/svg+xml',
   '.png': 'image/png',
+  '.webp': 'image/webp',
 };
 
 /** Serves the files as a plain web server does. */
@@ -68,11 +69,20 @@ test('every Markdown file that a reader is sent to is a page of the site, and na
   );
   assert(documents.length > 20, `${documents.length} documents`);
   assert.equal(pages.length, documents.length, pages.join(' '));
-  const sidebar = /<aside class="VPSidebar".*?<\/aside>/s.exec(html('index.html'))?.[0] ?? '';
+  const sidebar = /<aside class="VPSidebar".*?<\/aside>/s.exec(html('api.html'))?.[0] ?? '';
   const named = [...sidebar.matchAll(/href="\/([^"]*)"/g)].map(([, path = '']) =>
     path.replace(/(^|\/)$/, '$1index.html'),
   );
   assert.deepEqual(named.sort(), [...pages].sort());
+});
+
+test('the first page says what voxgate is, and leads to the start', () => {
+  const page = html('index.html');
+  assert.match(page, /<h1[^>]*>.*voxgate.*without a GPU/s);
+  assert.match(page, /<p[^>]*class="tagline"[^>]*>An hour of speech in \d+ s/);
+  assert.equal(page.match(/An hour of speech in \d+ s/g)?.length, 1, 'the README repeats the hero');
+  assert.equal(page.match(/class="VPLink[^"]* VPFeature"/g)?.length, 8);
+  assert.match(page, /<h2 id="start"/);
 });
 
 test('every link within the site leads to a page and a heading that exist', async () => {

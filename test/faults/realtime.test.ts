@@ -438,7 +438,7 @@ test('an address of sessions without a WebSocket is a 426, and an unknown model 
   const answer = await fetch(`${gateway.base}/v1/realtime`);
   const { error } = await json(answer);
   assert.deepEqual([answer.status, error.code], [426, 'upgrade_required']);
-  assert.match(error.message, /no Upgrade header has come.*reverse proxy.*docs\/proxies\.md/);
+  assert.match(error.message, /has no Upgrade header.*reverse proxy.*docs\/proxies\.md/);
   await assert.rejects(connectLive(gateway, { query: '?model=nonsense' }), { status: 400 });
   const raw = await rawAnswer(gateway, [
     'GET /v1/realtime HTTP/1.1',

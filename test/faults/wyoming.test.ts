@@ -227,7 +227,7 @@ test('audio without an end is heard up to a length and no further', async () => 
   await client.event('transcript');
   speak(client, 2.1);
   const text = await refused(gateway, client, 'speech_too_long');
-  assert.match(text, /^There were 2 s/);
+  assert.match(text, /^No audio-stop came within 2 s/);
 });
 
 test('a client that reads nothing is cut off', async () => {

@@ -9,8 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express, { type RequestHandler } from 'express';
 import winston from 'winston';
-import type { AdminDeps, ModelStatus } from '../../src/admin/deps.ts';
+import type { AdminDeps, ModelStatus, Trouble, UnderWay } from '../../src/admin/deps.ts';
 import { adminRoutes } from '../../src/admin/routes.ts';
+import type { StoredCapture } from '../../src/capture/capture-folder.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { shownGroups } from '../../src/config/shown-settings.ts';
 import type { CrashRecord } from '../../src/crashes/crashes.ts';
 import { createSlot, type Slot } from '../../src/engine/slot.ts';
 import { createWaitingLine, type WaitingLine } from '../../src/engine/waiting-line.ts';
@@ -20,9 +23,11 @@ import { mountPages } from '../../src/http/pages.ts';
 import { requestId } from '../../src/http/server/request-id.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
+import type { LogLine } from '../../src/observability/log-tail.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
 import { createToggles, type Toggles } from '../../src/observability/toggles.ts';
 import type { UpstreamHealth } from '../../src/proxy/inventory.ts';
+import { toneWav } from './harness.ts';
 
 export interface Admin extends AsyncDisposable {
   base: string;
@@ -35,6 +40,12 @@ export interface Admin extends AsyncDisposable {
   asked: string[];
   crashes: CrashRecord[];
   upstreams: UpstreamHealth[];
+  /** What is wrong with the machine. */
+  troubles: Trouble[];
+  underWay: UnderWay[];
+  logLines: LogLine[];
+  /** Why capture switched itself off. */
+  captureFailure: { at: Date; why: string } | null;
   /** Ids that have a capture. */
   captured: Set<string>;
   setClock(sec: number): void;
@@ -42,6 +53,23 @@ export interface Admin extends AsyncDisposable {
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
 }
+
+/** A session of the protocol Realtime that waits for speech. */
+export const live = (more: Partial<NonNullable<UnderWay['status']>> = {}): UnderWay => ({
+  ...{ what: 'realtime', network: '10.0.0.7', idleMs: 3200, isWhole: false },
+  status: { kind: 'conversation', state: 'waiting', lastError: null, lastAnswer: null, ...more },
+});
+export const upload = (network: string, isWhole = false): UnderWay => ({
+  ...{ what: 'upload', network, idleMs: null, isWhole, status: null },
+});
+
+/** The settings that the dashboard shows. */
+const SETTINGS = {
+  SVC_PORT: '9000',
+  SVC_API_KEY: 'hush',
+  SVC_OBS_PAYLOAD_DIR: '/<b>captures</b>',
+  HOME: '/home/me',
+};
 
 export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-admin-test-'));
@@ -56,6 +84,9 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const crashes: CrashRecord[] = [];
   const captured = new Set<string>();
   const upstreams = someUpstreams();
+  const troubles: Trouble[] = [];
+  const underWay: UnderWay[] = [];
+  const logLines: LogLine[] = [];
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
     shutdown: new AbortController().signal,
@@ -64,7 +95,11 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     models: scriptedModels(models, asked),
     audioProblem: async () => null,
     upstreams: { health: async () => upstreams },
-    captures: scriptedCaptures(dir, captured),
+    underWay: () => underWay,
+    logLines: () => logLines,
+    watch: { troubles: () => troubles },
+    settings: shownGroups(readConfig(SETTINGS).config),
+    captures: { ...scriptedCaptures(dir, captured), failure: () => admin.captureFailure },
   };
   const app = express();
   app.disable('etag');
@@ -91,9 +126,23 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     await closed;
   };
   const port = await listen(0);
-  return {
+  const admin: Admin = {
     base: `http://127.0.0.1:${port}`,
-    ...{ metrics, toggles, slot, line, models, asked, captured, crashes, upstreams },
+    ...{
+      metrics,
+      toggles,
+      slot,
+      line,
+      models,
+      asked,
+      captured,
+      crashes,
+      upstreams,
+      troubles,
+      underWay,
+      logLines,
+    },
+    captureFailure: null,
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
     },
@@ -104,6 +153,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
       rmSync(dir, { recursive: true, force: true });
     },
   };
+  return admin;
 }
 
 /** The admin room needs the notes, but no observer reads them here. */
@@ -114,8 +164,16 @@ const notes: RequestHandler = (_req, res, next) => {
 
 export function model(id: string, more: Partial<ModelStatus> = {}): ModelStatus {
   const family = id.split('-')[0] ?? id;
-  const off = { installed: false, bytes: 1_624_555_275, state: 'absent', leases: 0 } as const;
-  return { ...{ id, family }, ...off, idleForMs: null, progress: null, failure: null, ...more };
+  const off = { installed: false, bytes: 1_624_555_275, state: 'absent', leases: 0, memoryBytes: 0 } as const;
+  return {
+    ...{ id, family },
+    ...off,
+    idleForMs: null,
+    progress: null,
+    failure: null,
+    failedAt: null,
+    ...more,
+  };
 }
 
 function someModels(): ModelStatus[] {
@@ -171,6 +229,11 @@ function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['mode
       asked.push(`unload ${id}`);
       return unload(find(id));
     },
+    remove(id) {
+      asked.push(`remove ${id}`);
+      unload(find(id));
+      find(id).installed = false;
+    },
     reset() {
       asked.push('reset');
       return { evicted: models.map(unload).filter(Boolean).length, remaining: 0 };
@@ -178,7 +241,24 @@ function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['mode
   };
 }
 
-function scriptedCaptures(dir: string, captured: Set<string>): AdminDeps['captures'] {
+/** A captured upload of a sound, whose client calls it a page, and which was answered with speech. */
+function formCapture(path: string): StoredCapture {
+  const head = (rest: string) => `--b\r\nContent-Disposition: form-data; name="${rest}\r\n\r\n`;
+  const wav = toneWav(1);
+  const request = Buffer.concat([
+    Buffer.from(`${head('language"')}<b>de</b>\r\n`),
+    Buffer.from(head('file"; filename="a<i>.html"\r\nContent-Type: text/html')),
+    wav,
+    Buffer.from('\r\n--b--\r\n'),
+  ]);
+  mkdirSync(path, { recursive: true });
+  writeFileSync(join(path, 'req.bin'), request);
+  writeFileSync(join(path, 'resp.bin'), wav);
+  const meta = { request_headers: { 'content-type': 'multipart/form-data; boundary=b' } };
+  return { path, meta, requestBytes: request.length, responseBytes: wav.length };
+}
+
+function scriptedCaptures(dir: string, captured: Set<string>): Omit<AdminDeps['captures'], 'failure'> {
   return {
     dir: '/var/lib/voxgate/payloads',
     async clear() {
@@ -189,6 +269,7 @@ function scriptedCaptures(dir: string, captured: Set<string>): AdminDeps['captur
     usage: async () => ({ bytes: captured.size * 2_500_000, captures: captured.size }),
     async find(id) {
       if (!captured.has(id)) return null;
+      if (id.startsWith('form')) return formCapture(join(dir, '.kept', id));
       const path = join(dir, '.kept', id);
       mkdirSync(path, { recursive: true });
       writeFileSync(join(path, 'req.bin'), '<script>alert(1)</script>');
@@ -211,7 +292,7 @@ export function exchange(more: Partial<Exchange> = {}): Exchange {
     at: new Date(),
     ...{ method: 'POST', path: '/v1/audio/transcriptions', category: 'asr', model: 'multilingual-base' },
     ...{ route: 'requested', provider: 'voxgate', status: 200, class: '2xx', latencyMs: 812.4 },
-    ...{ slotWaitMs: 3.2, bytesIn: 1000, bytesOut: 200, audioSec: 11, rtf: 0.07 },
+    ...{ slotWaitMs: 3.2, clientIp: '10.0.0.7', bytesIn: 1000, bytesOut: 200, audioSec: 11, rtf: 0.07 },
     ...more,
   };
 }
@@ -255,7 +336,13 @@ const LLM: Partial<Exchange> = {
   ...{ audioSec: undefined, rtf: undefined },
 };
 const NOTHING = { audioSec: undefined, rtf: undefined, slotWaitMs: undefined };
-const WRONG: Partial<Exchange> = { status: 400, class: '4xx', latencyMs: 14, ...NOTHING };
-const BROKEN: Partial<Exchange> = { status: 502, class: '5xx', rtf: undefined };
+const WRONG: Partial<Exchange> = {
+  ...{ status: 400, class: '4xx', latencyMs: 14, ...NOTHING },
+  ...{ errorCode: 'invalid_value', errorMessage: 'temperature must not be "warm". Expected 0 to 1' },
+};
+const BROKEN: Partial<Exchange> = {
+  ...{ status: 502, class: '5xx', rtf: undefined, errorCode: 'upstream_timeout' },
+  errorMessage: 'The chat daemon did not answer in time: it sent nothing for 60 s',
+};
 const BUSY: Partial<Exchange> = { status: 503, class: '503-busy', latencyMs: 1.4, ...NOTHING };
 const LEFT: Partial<Exchange> = { status: 499, class: 'client-disconnect', rtf: undefined };

@@ -7,7 +7,7 @@ import { crashSchema } from '../../src/admin/openapi.ts';
 import { html } from '../../src/admin/views/html.ts';
 import type { CrashRecord } from '../../src/crashes/crashes.ts';
 import { TOGGLE_KEYS } from '../../src/observability/toggles.ts';
-import { type Admin, exchange, model, startAdmin } from './admin-fixture.ts';
+import { type Admin, exchange, live, model, startAdmin, upload } from './admin-fixture.ts';
 import { startGateway, until } from './harness.ts';
 
 const EVIL = '<img src=x onerror=alert(1)>';
@@ -203,7 +203,7 @@ test('the slot shows who holds it, and stop ends only the request that is named'
   assert.equal(hold.signal.aborted, false);
   const body = fields({ request_id: 'abc:1' });
   const text = await fragment(await post(admin, '/admin/api/slot/stop', { body, headers: HTMX }));
-  assert.match(text, /told to stop/);
+  assert.match(text, /Stopping the request/);
   assert.equal(hold.signal.aborted, true);
 });
 
@@ -239,6 +239,71 @@ test('a capture has a page, two files to keep, and a replay', async () => {
   await refusal(await post(admin, '/admin/captures/none/replay'), 404);
 });
 
+test('the sound of a capture is played by its own type and never shown as a page, and its fields are text', async () => {
+  await using admin = await startAdmin();
+  admin.captured.add('form').add('req:1');
+  const page = await (await get(admin, '/admin/captures/form')).text();
+  assert.match(page, /<dt>language<\/dt><dd>&lt;b&gt;de&lt;\/b&gt;<\/dd>/);
+  assert.match(page, /<dt>file<\/dt><dd>a&lt;i&gt;\.html, \d+ bytes<\/dd>/);
+  assert.equal(page.match(/<audio /g)?.length, 2);
+  const whole = Buffer.from(await (await get(admin, '/admin/captures/form/resp.bin')).arrayBuffer());
+  for (const file of ['req.sound', 'resp.sound']) {
+    const response = await get(admin, `/admin/captures/form/${file}`);
+    assert.equal(response.headers.get('content-type'), 'audio/wav');
+    assert.match(response.headers.get('content-disposition') ?? '', /^attachment;/);
+    assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+    assert.equal(response.headers.get('content-security-policy'), "sandbox; default-src 'none'");
+    assert(Buffer.from(await response.arrayBuffer()).equals(whole), file);
+    const part = await get(admin, `/admin/captures/form/${file}`, { headers: { Range: 'bytes=4-9' } });
+    assert.deepEqual([part.status, part.headers.get('content-range')], [206, `bytes 4-9/${whole.length}`]);
+    assert(Buffer.from(await part.arrayBuffer()).equals(whole.subarray(4, 10)));
+    const beyond = { headers: { Range: 'bytes=9999999-' } };
+    assert.equal((await get(admin, `/admin/captures/form/${file}`, beyond)).status, 416);
+  }
+  const text = await (await get(admin, '/admin/captures/req:1')).text();
+  assert(text.includes('&lt;script&gt;alert(1)&lt;/script&gt;') && !text.includes('<script>alert'), text);
+  assert.match(text, /&quot;text&quot;: &quot;Hello\.&quot;/);
+  for (const path of ['req:1/req.sound', 'none/req.sound', '..%2f..%2fform/req.sound', 'form/..%2freq.bin'])
+    assert.equal((await get(admin, `/admin/captures/${path}`)).status, 404, path);
+});
+
+test('the last lines of the log are shown as text, with their level', async () => {
+  await using admin = await startAdmin();
+  const shown = async () => fragment(await get(admin, '/admin/fragments/log'));
+  assert.match(await shown(), /Nothing logged/);
+  admin.logLines.push(
+    { number: 2, level: 'warn', text: EVIL },
+    { number: 1, level: 'info', text: 'started' },
+  );
+  const text = await shown();
+  assert(!text.includes('<img'));
+  assert.match(text, /2 lines, newest first[\s\S]*badge warn">warn<[\s\S]*&lt;img[\s\S]*started/);
+});
+
+test('every setting is shown with its value and its source, without secrets, and they can be searched', async () => {
+  await using admin = await startAdmin();
+  const asked = async (search: string) => {
+    const text = await fragment(await get(admin, `/admin/fragments/settings?search=${search}`));
+    assert.doesNotMatch(text, /hush|<b>captures/);
+    return [...text.matchAll(/<tr data-key="([A-Z]\w+)">(.*?)<\/tr>/gs)].map(([, name, row = '']) =>
+      [name, ...row.matchAll(/<td.*?<\/td>/gs)].map((cell) => String(cell).replace(/<[^>]*>/g, '')),
+    );
+  };
+  const all = await asked('');
+  assert(all.length > 50, String(all.length));
+  const of = (wanted: string) => all.find(([name]) => name === wanted)?.slice(1);
+  assert.deepEqual(of('SVC_PORT'), ['9000', 'environment']);
+  assert.deepEqual(of('SVC_API_KEY'), ['set', 'environment']);
+  assert.deepEqual(of('SVC_ADMIN_KEY'), ['–', 'not set']);
+  assert.deepEqual(of('SVC_HOST'), ['127.0.0.1', 'default']);
+  assert.equal(of('SVC_THREADS')?.[1], 'this machine');
+  assert.deepEqual(
+    (await asked('ENVIRONMENT')).map(([name]) => name),
+    ['SVC_PORT', 'SVC_API_KEY', 'SVC_OBS_PAYLOAD_DIR'],
+  );
+  assert.deepEqual(await asked('nothing-like-this'), []);
+});
+
 test('every name that a client can choose is shown as text', async () => {
   await using admin = await startAdmin();
   admin.toggles.set('payload', true);
@@ -247,7 +312,8 @@ test('every name that a client can choose is shown as text', async () => {
   admin.crashes.push(crash({ message: EVIL, requestId: EVIL }));
   const problem = { kind: 'unreachable', says: EVIL } as const;
   admin.upstreams.push({ category: 'llm', problem, isAbsent: false, since: new Date() });
-  for (const name of ['requests', 'models', 'summary', 'crashes', 'upstreams']) {
+  admin.metrics.record(exchange({ errorMessage: EVIL, status: 400, class: '4xx' }));
+  for (const name of ['state', 'requests', 'models', 'summary', 'crashes', 'upstreams']) {
     const text = await fragment(await get(admin, `/admin/fragments/${name}`));
     assert(!text.includes('<img'), name);
     assert.equal(text.includes('&lt;img src=x onerror=alert(1)&gt;'), name !== 'summary', name);
@@ -270,10 +336,88 @@ test('requests of all kinds are listed by time, and lead to captures only while 
   assert.match(await fragment(await get(admin, '/admin/fragments/requests')), /href="admin\/captures\/a39"/);
 });
 
+test('requests show code, message, client and key, and are filtered and searched among all that are kept', async () => {
+  await using admin = await startAdmin();
+  const failure = { status: 400, class: '4xx', errorCode: 'invalid_value', errorMessage: EVIL } as const;
+  admin.metrics.record(exchange({ requestId: 'wrong', ...failure, clientIp: '10.1.2.3', key: 'anna' }));
+  admin.metrics.record(
+    exchange({ requestId: 'refused', status: 503, class: '503-busy', errorCode: 'slot_busy' }),
+  );
+  admin.metrics.record(exchange({ requestId: 'chat', category: 'llm', model: 'qwen' }));
+  for (let n = 0; n < 100; n++) admin.metrics.record(exchange({ requestId: `good${n}` }));
+  const asked = async (query: string) => fragment(await get(admin, `/admin/fragments/requests${query}`));
+  const ids = async (query: string) =>
+    [...(await asked(query)).matchAll(/<code data-key="id">(\w+)<\/code>/g)].map((match) => match[1]);
+  assert.deepEqual(await ids('?show=failed'), ['wrong']);
+  assert.deepEqual(await ids('?show=busy'), ['refused']);
+  assert.deepEqual(await ids('?show=llm&search='), ['chat']);
+  assert.deepEqual(await ids('?show=tts'), []);
+  for (const search of ['10.1.2', 'ANNA', 'invalid_val', 'onerror', '400'])
+    assert.deepEqual(await ids(`?search=${search}`), ['wrong'], search);
+  assert.deepEqual(await ids('?show=llm&search=anna'), []);
+  assert.equal((await ids('?show=nonsense&search=a&search=b')).length, 50);
+  const text = await asked('?show=failed');
+  for (const part of [
+    'invalid_value',
+    '&lt;img src=x',
+    '10.1.2.3',
+    'key anna',
+    '1 request, of the latest 103',
+  ])
+    assert(text.includes(part), part);
+  assert(!text.includes('<img'));
+  assert.match(await asked('?search=nothing'), /No matching requests/);
+  const { categories } = await json(await get(admin, '/admin/api/metrics'));
+  assert.equal(categories.asr.recent.length, 50);
+  const { code, client_ip: client } = admin.metrics.recent('asr').at(-1) ?? {};
+  assert.deepEqual([code, client], ['invalid_value', '10.1.2.3']);
+});
+
+test('live sessions and uploads are counted and listed beside the slot', async () => {
+  await using admin = await startAdmin();
+  const shown = async () =>
+    (await fragment(await get(admin, '/admin/fragments/slot'))).replace(/<[^>]*>/g, '');
+  assert.doesNotMatch(await shown(), /session|upload/i);
+  const stages = [
+    { name: 'text', ms: 210 },
+    { name: 'chat', ms: 1500 },
+  ];
+  const lastError = { code: 'slot_busy', says: EVIL, at: new Date(Date.now() - 5000) };
+  admin.underWay.push(live({ state: 'answering', lastError, lastAnswer: { status: 'completed', stages } }));
+  for (let n = 0; n < 9; n++) admin.underWay.push(upload(EVIL, n === 0));
+  const text = await shown();
+  for (const part of [
+    '1 live session, 9 uploads',
+    'Realtime conversation answering from 10.0.0.7, last audio 3 s ago',
+    'Last answer: completed, transcription 210 ms, first word 1.50 s',
+    'Last error: slot_busy 5 s ago. &lt;img',
+    'and 2 more',
+  ])
+    assert(text.includes(part), text);
+  assert.match(text, /Upload received from &lt;img [\s\S]*Upload receiving from &lt;img/);
+});
+
+test('models on disk come first, and are removed only with the word of the dashboard', async () => {
+  await using admin = await startAdmin();
+  const text = await fragment(await get(admin, '/admin/fragments/models'));
+  assert.match(
+    text,
+    /multilingual-small[\s\S]*cjk[\s\S]*<details[\s\S]*2 other models to pull[\s\S]*european/,
+  );
+  const path = '/admin/api/models/multilingual-base/remove';
+  await refusal(await post(admin, path), 400, 'sure');
+  await refusal(await post(admin, path, { body: fields({ sure: 'no' }) }), 400, 'sure');
+  assert.deepEqual(admin.asked, []);
+  const body = fields({ sure: 'yes' });
+  const after = await fragment(await post(admin, path, { body, headers: HTMX }));
+  assert.match(after, /Removing multilingual-base from disk[\s\S]*3 other models to pull/);
+  assert.deepEqual(admin.asked, ['remove multilingual-base']);
+});
+
 test('a crash is shown with its end, its request and its last words, and is JSON for programs', async () => {
   await using admin = await startAdmin();
   const shown = async () => fragment(await get(admin, '/admin/fragments/crashes'));
-  assert.match(await shown(), /has never ended without being asked to/);
+  assert.match(await shown(), /No crashes recorded/);
   admin.crashes.push(
     crash(),
     crash({ signal: null, exitCode: 3, requestId: null, lines: ['one', 'last line'] }),
@@ -286,6 +430,76 @@ test('a crash is shown with its end, its request and its last words, and is JSON
   assert.equal(crashes.length, 2);
   for (const each of crashes)
     assert.deepEqual(Object.keys(crashSchema.parse(each)).sort(), Object.keys(crashSchema.shape).sort());
+});
+
+/** The troubles of the first line, worst first, as text, and what the tab shows. */
+async function stateOf(admin: Admin) {
+  const text = await fragment(await get(admin, '/admin/fragments/state'));
+  const [, tab, title] = /data-tab="(\w+)" data-title="([^"]*)"/.exec(text) ?? [];
+  const said = [...text.matchAll(/<p class="trouble (\w+)"[^>]*>(.*?)<\/p>/gs)].map(
+    ([, level, says = '']) => `${level}: ${says.replace(/<[^>]*>/g, '').replace(/\s+/g, ' ')}`,
+  );
+  return { tab, title, said };
+}
+
+test('the first line says that all is well, or what is wrong and since when, the worst first', async () => {
+  await using admin = await startAdmin();
+  admin.models.length = 0;
+  assert.deepEqual(await stateOf(admin), { tab: 'ok', title: '', said: ['ok: All is well.'] });
+  using _hold = admin.slot.take('asr', 'held');
+  assert.deepEqual(await stateOf(admin), { tab: 'busy', title: 'Busy', said: ['ok: All is well.'] });
+  const since = new Date('2026-01-02T03:04:05Z');
+  admin.models.push(model('cjk', { failure: 'It could not be loaded', failedAt: since }));
+  admin.captureFailure = { at: since, why: 'ENOSPC' };
+  const disk = { level: 'bad', says: 'The disk is full', short: 'disk full', detail: '0 B free' } as const;
+  admin.troubles.push({ key: 'disk', ...disk, since });
+  assert.deepEqual(await stateOf(admin), {
+    tab: 'bad',
+    title: 'Disk full +2',
+    said: [
+      'bad: The disk is full since 03:04:05 0 B free',
+      'warn: Payload capture turned itself off after a disk error since 03:04:05 ENOSPC',
+      'warn: It could not be loaded since 03:04:05',
+    ],
+  });
+  admin.toggles.set('payload', true);
+  admin.troubles.pop();
+  admin.models.pop();
+  assert.equal((await stateOf(admin)).tab, 'busy');
+});
+
+test('the first line names upstreams that are set and down, and crashes of the last day', async () => {
+  await using admin = await startAdmin();
+  admin.models.length = 0;
+  const problem = { kind: 'refused', says: 'refuses the connection' } as const;
+  const [speech] = admin.upstreams;
+  assert(speech?.isAbsent, 'one that nobody has set is no trouble');
+  admin.upstreams[1] = { category: 'llm', problem, isAbsent: false, since: new Date(0) };
+  admin.crashes.push(crash({ at: new Date(Date.now() - 1000).toISOString() }), crash());
+  const { tab, title, said } = await stateOf(admin);
+  assert.deepEqual([tab, title], ['bad', 'Chat down +1']);
+  assert.equal(said[0], 'bad: The chat daemon refuses the connection since 00:00:00');
+  assert.match(said[1] ?? '', /^warn: The server crashed \(SIGABRT\) and was restarted since .*req-1/);
+  await using other = await startAdmin();
+  other.models.length = 0;
+  other.crashes.push(crash({ at: new Date(Date.now() - 25 * 3_600_000).toISOString() }));
+  assert.equal((await stateOf(other)).tab, 'ok');
+});
+
+test('a slot that is held for longer than requests take is called stuck', async (t) => {
+  await using admin = await startAdmin();
+  admin.models.length = 0;
+  admin.metrics.record(exchange({ latencyMs: 100_000 }));
+  let heldForMs = 149_000;
+  t.mock.method(admin.slot, 'status', () => ({ holder: 'asr', heldForMs, requestId: 'stuck' }));
+  assert.equal((await stateOf(admin)).tab, 'busy');
+  heldForMs = 151_000;
+  const { title, said } = await stateOf(admin);
+  assert.equal(title, 'Slot stuck');
+  assert.match(
+    said[0] ?? '',
+    /^bad: A speech to text request has held the slot unusually long since .*stuck/,
+  );
 });
 
 test('an upstream that does not serve has a row with the cause in words, and since when', async () => {
@@ -302,16 +516,18 @@ test('an upstream that does not serve has a row with the cause in words, and sin
       .slice(1)
       .map((row) => cells(row.replace(/^[^>]*>/, '')));
   };
+  const time = (at: number) => admin.upstreams[at]?.since.toISOString().slice(11, 19);
   assert.deepEqual(await rows(), [
-    'Speech none nothing is at the default address, and no setting names another 1 min 5 s',
-    'Chat serves – 1 min 5 s',
+    `Speech none no server at the default address, and none is set 1 min 5 s since ${time(0)}`,
+    `Chat up 1 min 5 s since ${time(1)}`,
   ]);
   const problem = { kind: 'tls', says: 'has a certificate that is not trusted (CERT)' } as const;
   const since = new Date();
   admin.upstreams[1] = { category: 'llm', problem, isAbsent: false, since };
-  assert.equal((await rows())[1], 'Chat down has a certificate that is not trusted (CERT) 0 s');
-  const text = await fragment(await get(admin, '/admin/fragments/upstreams'));
-  assert(text.includes(`title="since ${since.toISOString()}"`));
+  assert.equal(
+    (await rows())[1],
+    `Chat down has a certificate that is not trusted (CERT) 0 s since ${time(1)}`,
+  );
 });
 
 function crash(differing: Partial<CrashRecord> = {}): CrashRecord {
@@ -392,11 +608,13 @@ test('the dashboard says that a pull or a load failed, and the log says why', as
   await act('load');
   await until('the log has it', () => gateway.logged.some((line) => line.includes('/srv/models/cjk.gguf')));
   assert.match(await page(), /the log says why/);
+  const log = await (await fetch(`${gateway.base}/admin/fragments/log`)).text();
+  assert.match(log, /\/srv\/models\/cjk\.gguf/, 'and it is on the page');
   assert.doesNotMatch(await page(), /EACCES|srv/);
 });
 
 test('the dashboard names the instructions that the CPU computes with', async () => {
   await using admin = await startAdmin();
   const summary = await (await get(admin, '/admin/fragments/summary')).text();
-  assert.match(summary, /The CPU computes with <code>avx2<\/code>\./);
+  assert.match(summary, /CPU instructions: <code>avx2<\/code>\./);
 });

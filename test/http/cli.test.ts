@@ -32,7 +32,7 @@ test('docs/cli.md and the man page are the help of the commands', () => {
 test('the man page can be read', () => {
   execFileSync('mandoc', ['-T', 'lint', '-W', 'error', join(ROOT, 'man/voxgate.1')]);
   const page = execFileSync('mandoc', ['-T', 'html', join(ROOT, 'man/voxgate.1')], { encoding: 'utf8' });
-  assert.match(page, /--output-dir &lt;dir&gt; +write a text for each file here/);
+  assert.match(page, /--output-dir &lt;dir&gt; +write one transcript per file here/);
 });
 
 test('every command has a description and an example', () => {
@@ -105,4 +105,18 @@ test('a reader that leaves, as head does, ends a command without a trace', () =>
   assert.deepEqual([status, stderr], [0, '']);
   assert.equal(stdout.trim().split('\n').length, 1);
   assert(!stdout.includes('\u001b'), 'no colors');
+});
+
+test('a model that is not there is told with the names that may be meant', () => {
+  for (const command of ['models pull bas', 'models rm bas', 'models verify bas']) {
+    const { status, stdout, stderr } = spawnSync('bash', ['-c', `${COMMAND} ${command}`], {
+      encoding: 'utf8',
+      env: { ...process.env, SVC_MODEL_DIR: join(folder, 'models') },
+    });
+    assert.deepEqual([status, stdout], [1, ''], stderr);
+    assert.match(
+      stderr,
+      /^There is no model "bas"\. Did you mean base \(or [^\n]+\)\? voxgate models list shows all of them\n$/,
+    );
+  }
 });

@@ -87,6 +87,30 @@ test('what is missing is named with what to do', async (t) => {
     assert.match(found['open files'] ?? '', /^(warning: .*ulimit -n|ok: up to (Infinity|\d{7,}))/);
 });
 
+test('a proxy that lets no model be downloaded is named, and one that is not asked is not', async (t) => {
+  const proxy = createTcpServer((socket) => socket.destroy());
+  const port = await listening(t, proxy);
+  const { HTTPS_PROXY: before } = process.env;
+  t.after(() => {
+    if (before === undefined) delete process.env.HTTPS_PROXY;
+    else process.env.HTTPS_PROXY = before;
+  });
+  const check = async (url: string, env: NodeJS.ProcessEnv = {}) => {
+    process.env.HTTPS_PROXY = url;
+    return (await findings({ HTTPS_PROXY: url, ...env })).proxy;
+  };
+  const working = `http://user:secret@127.0.0.1:${port}`;
+  assert.equal(await check(working), `ok: models are downloaded through 127.0.0.1:${port}`);
+  assert.match(
+    (await check('http://127.0.0.1:1')) ?? '',
+    /^warning: .* 127\.0\.0\.1:1 does not answer: correct/,
+  );
+  assert.match((await check('socks5://127.0.0.1:1')) ?? '', /^problem: .*the proxy for it is no http/);
+  const unused = await check('http://127.0.0.1:1', { SVC_MODEL_DOWNLOAD: 'off' });
+  assert.equal(unused, 'ok: models are downloaded without it');
+  assert.equal((await findings({})).proxy, undefined);
+});
+
 test('--verify finds weights whose content has changed, also where their size and time have not', async (t) => {
   const dir = folder(t);
   const [file] = DIARIZATION.derived.map((derived) => derived.file);
@@ -383,4 +407,6 @@ test('the exit status is 1 when there is a problem and 0 when there are only war
   const ill = await run([], { ...env, SVC_MODEL_DOWNLOAD: 'off' });
   assert.equal(ill.status, 1, ill.stdout + ill.stderr);
   assert.match(ill.stdout, /^problem {2}models +no speech model/m);
+  assert.match(ill.stdout, /^ok {7}.*settings, /m, 'what is right has one line');
+  assert.match((await run(['--verbose'], env)).stdout, /^ok {7}settings +none is odd$/m);
 });

@@ -18,12 +18,11 @@ test('an ffmpeg that cannot be limited is not used, and the dashboard says so', 
   assert.equal(error.code, 'unsupported_format');
   assert.match(error.message, /decoding mp4 needs ffmpeg, which this server does not have or may not use/);
   assert.equal((await post(gateway, form(toneWav(1)))).status, 200);
-  const summary = async ({ base }: { base: string }) =>
-    (await fetch(`${base}/admin/fragments/summary`)).text();
-  assert.match(await summary(gateway), /Some audio cannot be read: .* cannot be limited here by the ulimit/);
+  const state = async ({ base }: { base: string }) => (await fetch(`${base}/admin/fragments/state`)).text();
+  assert.match(await state(gateway), /Some audio cannot be read: .* cannot be limited here by the ulimit/);
   await using usual = await startGateway({ env });
   assert.equal((await post(usual, form(m4a))).status, 200);
-  assert.doesNotMatch(await summary(usual), /cannot be read/);
+  assert.doesNotMatch(await state(usual), /cannot be read/);
 });
 
 test('a gateway without ffmpeg says so in a warning at its start', async () => {

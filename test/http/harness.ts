@@ -52,6 +52,8 @@ export interface Script {
   weightBytes?(id: string): number;
   /** Fetches absent weights. */
   ensure?(id: string, options: EnsureOptions): Promise<unknown>;
+  /** What the store makes ready now. */
+  activity?(): ReturnType<ModelStore['activity']>;
   /** Takes the place of the scripted store; `installed` and `ensure` then mean nothing. */
   store?: ModelStore;
   env?: Record<string, string>;
@@ -281,8 +283,9 @@ export function scriptedStore(script: Script, count: (change: number) => void = 
         return { id, family: 'whisper', installed: true, bytes, files: [] };
       }),
     refresh: async () => undefined,
-    activity: () => [],
+    activity: () => script.activity?.() ?? [],
     pull: async () => undefined,
+    remove: async () => [],
     async ensure(id: string, options: EnsureOptions = {}) {
       count(1);
       try {

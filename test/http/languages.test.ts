@@ -77,7 +77,7 @@ test('each segment says in which language it was heard, unless the client gave o
   };
   await using gateway = await startGateway({ ...script, loadModel });
   const pause = wav(new Float32Array(3 * 16_000));
-  const audio = joinWavs(toneWav(20), pause, toneWav(20), pause, toneWav(20));
+  const audio = joinWavs(toneWav(12), pause, toneWav(20), pause, toneWav(20));
   const ask = async (fields: Record<string, string>) => {
     const body = form(audio, { model: 'multilingual-base', response_format: 'verbose_json', ...fields });
     const { segments } = await json(await post(gateway, body));

@@ -81,7 +81,10 @@ test('a reader that leaves ends the command and its session', async () => {
 test('each failure is one sentence and exit status 1', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'secret' } });
   const cases: [RegExp, ...Parameters<typeof live>][] = [
-    [/^voxgate: Cannot hear through http:\S+: connect ECONNREFUSED/, `http://127.0.0.1:${await freePort()}`],
+    [
+      /^voxgate: no gateway answers at http:\S+: start one with voxgate serve/,
+      `http://127.0.0.1:${await freePort()}`,
+    ],
     [/^voxgate: Cannot hear through http:\S+: .*key/i, gateway.base],
     [/^error: .*Expected an address such as http/, 'localhost:8000'],
     [/^voxgate: --raw reads stdin, and a.wav is a file/, gateway.base, 'a.wav'],

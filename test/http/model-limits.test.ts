@@ -94,7 +94,7 @@ test('a model that is larger than the memory is refused before it is downloaded 
   assert.equal(response.headers.get('Retry-After'), null);
   const { error } = await json(response);
   assert.equal(error.code, 'model_too_large');
-  assert.match(error.message, /^multilingual-large-v3 needs about \d+ MiB, and models may take 500 MiB/);
+  assert.match(error.message, /^multilingual-large-v3 needs about \d+ MiB, and models may use 500 MiB/);
   assert.deepEqual(fetched, []);
   assert.equal((await ask(gateway, 'multilingual-base')).status, 200);
 });

@@ -148,3 +148,24 @@ test('the names of this gateway are never those of an upstream, and what is list
   upstream.close();
   upstream.closeAllConnections();
 });
+
+test('models tell their size, and how far their weights are while they are fetched', async () => {
+  const activity = [
+    { id: 'diarization', phase: 'downloading' as const, what: 'a file', doneBytes: 1, totalBytes: null },
+    { id: 'multilingual-tiny', phase: 'downloading' as const, what: 'a file', doneBytes: 2, totalBytes: 5 },
+  ];
+  await using gateway = await startGateway({ activity: () => activity, weightBytes: () => 1234 });
+  const entry = async (id: string) => json(await fetch(`${gateway.base}/v1/models/${id}`));
+  const none = { id: 'multilingual-base', size_bytes: 1234, fetching: undefined };
+  assert.deepEqual(pick(await entry('multilingual-base')), none);
+  const tiny = await entry('multilingual-tiny');
+  assert(tiny.size_bytes > 1e7, `${tiny.size_bytes}`);
+  const fetching = { model: 'multilingual-tiny', phase: 'downloading', done_bytes: 2, total_bytes: 5 };
+  assert.deepEqual(tiny.fetching, fetching);
+  const first = { model: 'diarization', phase: 'downloading', done_bytes: 1, total_bytes: null };
+  assert.deepEqual(pick(await entry('auto')), { id: 'auto', size_bytes: undefined, fetching: first });
+  activity.length = 0;
+  assert.equal('fetching' in (await entry('auto')), false);
+});
+
+const pick = ({ id, size_bytes, fetching }: Record<string, unknown>) => ({ id, size_bytes, fetching });

@@ -187,6 +187,8 @@ test('a reference that cannot be used is a 400 that names it', async () => {
   assert.match(await refusal(['data:audio/wav,abc']), /references\[0\]"/);
   assert.match(await refusal([good, good, voice(0, 1.9)]), /references\[2\]" .*audio\/wav of 1\.9 s/);
   assert.match(await refusal([good, voice(0, 10.2)]), /references\[1\]" .*more than 10 s/);
+  const silence = `data:audio/wav;base64,${wav(new Float32Array(3 * 16_000).fill(0.0005)).toString('base64')}`;
+  assert.match(await refusal([good, silence]), /references\[1\]" .*audio\/wav of silence/);
   assert.match(await refusal([good, 'data:audio/wav;base64,AAAA']), /references\[1\]" .*not supported/);
   assert.match(await refusal([good, good, good, good, good]), /at most 4/);
   assert.match(await refusal([good], ['a', 'b']), /one reference for each of the 2/);

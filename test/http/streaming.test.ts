@@ -54,6 +54,34 @@ test('the last event for gpt-transcribe has the languages, and for other models 
   }
 });
 
+test('the joined deltas are the text of the answer as a whole, in every format', async () => {
+  // What is heard tells where the audio is cut.
+  await using gateway = await startGateway({
+    transcribe: async (samples) => heard(` It lasts ${samples.length}.`),
+  });
+  const audio = joinWavs(toneWav(9), toneWav(1, 0), toneWav(70), toneWav(2, 0), toneWav(3));
+  const deltas = (await all(await post(gateway, form(audio, { stream: 'true' }))))
+    .filter((e) => e.type === 'transcript.text.delta')
+    .map((e) => e.delta);
+  assert(deltas.length > 3, `${deltas}`);
+  const text = deltas.join('');
+  const whole = (fields: Record<string, string>) => post(gateway, form(audio, fields));
+  for (const fields of [
+    { response_format: 'json' },
+    { response_format: 'verbose_json' },
+    { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' },
+  ] as Record<string, string>[])
+    assert.equal((await json(await whole(fields))).text, text, JSON.stringify(fields));
+  assert.equal(await (await whole({ response_format: 'text' })).text(), `${text}\n`);
+  const spoken = (lines: string) => lines.match(/It lasts \d+\./g)?.join(' ');
+  for (const format of ['srt', 'vtt'])
+    assert.equal(
+      spoken(await (await whole({ response_format: format, diarize: 'off' })).text()),
+      text,
+      format,
+    );
+});
+
 test('a stream is deltas, then done, and the joined deltas are the text', async () => {
   let n = 0;
   await using gateway = await startGateway({

@@ -288,15 +288,16 @@ test('a setting that only the server can judge ends the supervisor with 2, and t
   assert.deepEqual(readdirSync(dir), []);
 });
 
-test('a server whose event loop stands still is killed, recorded and started again', { skip }, async (t) => {
+/** A supervisor that waits for heartbeats a shorter time, and has its records in a folder of the test. */
+function serveImpatiently(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
-  await using served = await serve({ SVC_CRASH_DIR: dir }, [
-    ...program('test/http/impatient-supervisor.ts'),
-    '60000',
-    ...SCRIPTED,
-    '--child',
-  ]);
+  const supervisor = [...program('test/http/impatient-supervisor.ts'), '60000'];
+  return serve({ SVC_CRASH_DIR: dir }, [...supervisor, ...SCRIPTED, '--child']);
+}
+
+test('a server whose event loop stands still is killed, recorded and started again', { skip }, async (t) => {
+  await using served = await serveImpatiently(t);
   const first = childOf(served.child.pid ?? 0);
   const startedAt = performance.now();
   process.kill(first, 'SIGSTOP'); // it lives, and does nothing
@@ -310,14 +311,7 @@ test('a server whose event loop stands still is killed, recorded and started aga
 });
 
 test('a machine that is paused kills no server', { skip }, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  await using served = await serve({ SVC_CRASH_DIR: dir }, [
-    ...program('test/http/impatient-supervisor.ts'),
-    '60000',
-    ...SCRIPTED,
-    '--child',
-  ]);
+  await using served = await serveImpatiently(t);
   const server = childOf(served.child.pid ?? 0);
   for (const pid of [server, served.child.pid ?? 0]) process.kill(pid, 'SIGSTOP');
   await sleep(8000); // longer than the heartbeats that it may miss

@@ -14,10 +14,16 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command } from 'commander';
+import { registerTranscribeCommand } from '../../src/cli/transcribe.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { transcriptionFields } from '../../src/wire/request.ts';
 import { program } from '../program.ts';
-import { type Script, startGateway, toneWav, until, untilAborted } from './harness.ts';
+import { joinWavs } from '../wav.ts';
+import { heard, type Script, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const TEXT = 'Hello there.';
@@ -57,6 +63,70 @@ test('the text of one file is printed, and nothing else', async (t) => {
   const dir = recordings(t);
   const { status, stdout, stderr } = await run([join(dir, 'b.wav')]);
   assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
+});
+
+/** What the command prints for people who look on, or for programs, with a gateway of ours. */
+async function printed(args: string[], { isTTY, gateway }: { isTTY: boolean; gateway: { base: string } }) {
+  const parts: string[] = [];
+  const shown: string[] = [];
+  const sink = (to: string[]) =>
+    Object.assign(
+      new Writable({
+        write(chunk, _encoding, done) {
+          to.push(String(chunk));
+          done();
+        },
+      }),
+      isTTY ? { isTTY, columns: 80 } : {},
+    ) as unknown as NodeJS.WriteStream;
+  const command = new Command();
+  registerTranscribeCommand(command, {
+    config: () => readConfig({}).config,
+    start: async () => ({
+      base: gateway.base,
+      key: undefined,
+      durationOf: async () => 8,
+      onHeard: (listener) => setTimeout(listener, 20, 6),
+      async [Symbol.asyncDispose]() {},
+    }),
+    stdout: sink(parts),
+    stderr: sink(shown),
+  });
+  await command.parseAsync(['node', 'voxgate', 'transcribe', ...args]);
+  return { parts, shown: shown.join('') };
+}
+
+test('on a terminal segments come one by one below a bar, and make the same text', async (t) => {
+  const path = join(folder(t), 'talk.wav');
+  writeFileSync(path, joinWavs(toneWav(2), toneWav(4, 0), toneWav(2)));
+  await using gateway = await startGateway({ transcribe: async () => heard(' One. Two.') });
+  for (const paths of [[path], [path, path]]) {
+    const piped = await printed(paths, { isTTY: false, gateway });
+    const seen = await printed(paths, { isTTY: true, gateway });
+    assert.equal(seen.parts.join(''), piped.parts.join(''));
+    assert(seen.parts.includes('One.') && seen.parts.includes(' Two.'), JSON.stringify(seen.parts));
+    assert.equal(piped.shown, '');
+    assert.match(seen.shown, /talk\.wav \[.*% of 0:08/);
+  }
+});
+
+test('on a terminal every format has a bar, and its text comes as a whole', async (t) => {
+  const path = join(folder(t), 'talk.wav');
+  writeFileSync(path, toneWav(2));
+  await using gateway = await startGateway({
+    async transcribe() {
+      await sleep(200);
+      return heard(' One. Two.');
+    },
+  });
+  for (const format of ['srt', 'vtt', 'json', 'verbose_json']) {
+    const args = [path, '--format', format];
+    const piped = await printed(args, { isTTY: false, gateway });
+    const seen = await printed(args, { isTTY: true, gateway });
+    assert.deepEqual(seen.parts, piped.parts);
+    assert.match(seen.shown, /talk\.wav \[.*75 % of 0:08/, format);
+    assert.equal(piped.shown, '');
+  }
 });
 
 test('records of a gateway in the same folder are left to it, however old', async (t) => {
@@ -111,7 +181,7 @@ test('a file that fails is named with the reason, and the others have their text
   writeFileSync(join(dir, 'a.mp3'), 'no sound at all');
   const { status, stdout, stderr } = await run([dir, '--json', '--response-format', 'json']);
   assert.equal(status, 1);
-  assert.match(stderr, /a\.mp3: .*\(status 400\)/);
+  assert.match(stderr, /a\.mp3: The format of the file is not supported: .*\n$/);
   const lines = stdout
     .trim()
     .split('\n')
@@ -129,6 +199,11 @@ test('what is wrong ends the command before anything starts', async (t) => {
     [[file, '--temperature', '3'], /temperature/],
     [[join(dir, 'none.wav')], /^voxgate: \S*none\.wav: no such file or directory\n$/],
     [[file, '--watch'], /--watch needs a folder/],
+    [
+      [file, '--output-dir', '/proc/nope'],
+      /^voxgate: The folder of --output-dir cannot be written to: \/proc\/nope: no such file or directory\n$/,
+    ],
+    [[file, '--output-dir', file], /^voxgate: The folder of --output-dir .*b\.wav: file already exists\n$/],
     [[file, '--jobs', '0'], /whole number from 1 to 64/],
     [[file, '--speaker', 'Anna'], /expected a name, = and a file/],
     [[file, '--server', 'ftp://x'], /Expected an address/],
@@ -166,7 +241,7 @@ test('a gateway that runs already gets the fields and the key', async (t) => {
   assert.deepEqual([fine.status, seen.slice(0, 2)], [0, ['de', 'Grüße']], fine.stderr);
   const keyless = await run(args);
   assert.equal(keyless.status, 1);
-  assert.match(keyless.stderr, /\(status 401\)/);
+  assert.match(keyless.stderr, /b\.wav: A valid key is needed/);
 });
 
 test('a busy gateway is asked again, and what it says is told once', async (t) => {
@@ -181,7 +256,7 @@ test('a busy gateway is asked again, and what it says is told once', async (t) =
   assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
   assert.match(
     stderr,
-    /^http:\S+: The inference slot is busy \(tts\); retry in \d+ s \(status 503\): waiting for up to 60 min\n$/,
+    /^http:\S+: The inference slot is busy \(tts\); retry in \d+ s: waiting for up to 60 min\n$/,
   );
 });
 
@@ -190,7 +265,7 @@ test('a gateway that is not there, or that ends in the middle, is told', async (
   const file = join(dir, 'b.wav');
   const none = await run([file, '--server', 'http://127.0.0.1:1']);
   assert.equal(none.status, 1);
-  assert.match(none.stderr, /b\.wav: .*ECONNREFUSED/);
+  assert.match(none.stderr, /b\.wav: no gateway answers at http:\/\/127\.0\.0\.1:1: start one/);
   const server = createServer((socket) => socket.once('data', () => socket.destroy()));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -198,7 +273,7 @@ test('a gateway that is not there, or that ends in the middle, is told', async (
   const { port } = server.address() as { port: number };
   const cut = await run([file, '--server', `http://127.0.0.1:${port}`]);
   assert.equal(cut.status, 1);
-  assert.match(cut.stderr, /b\.wav: .*(hang up|ECONNRESET|EPIPE)/);
+  assert.match(cut.stderr, /b\.wav: the connection to http:\S+ broke off\n$/);
 });
 
 test('Ctrl-C stops the work and leaves no half text', async (t) => {

@@ -60,9 +60,9 @@ test('a transcription, a translation, speech and chat that ask for it wait for t
   );
   assert(line.every(({ waited_ms }: { waited_ms: number }) => waited_ms >= 0));
   const page = await (await fetch(`${gateway.base}/admin/fragments/slot`)).text();
-  assert(page.includes(line[0].request_id) && page.includes('aria-label="Requests that wait for the slot"'));
+  assert(page.includes(line[0].request_id) && page.includes('aria-label="Requests waiting for the slot"'));
   const series = await (await fetch(`${gateway.base}/metrics`)).text();
-  assert.match(series, /^voxgate_slot_waiting\{category="asr"\} 2$/m);
+  assert.match(series, /^voxgate_slot_waiting\{category="asr",source="request"\} 2$/m);
   held[Symbol.dispose]();
   for (const answer of answers) {
     const { status, headers } = await answer;

@@ -51,6 +51,17 @@ test('each output has its form, the text is the one of a transcription', async (
   );
 });
 
+test('srt and vtt are subtitles, however long a sentence is', async () => {
+  const sentence = `${Array.from({ length: 30 }, (_, i) => ` word${i}`).join('')}.`;
+  await using gateway = await startGateway({ transcribe: async () => heard(sentence, 500) });
+  for (const output of ['srt', 'vtt']) {
+    const [, cues = ''] = await text(ask(gateway, `/asr?language=en&output=${output}`, toneWav(16)));
+    const lines = cues.split('\n').filter((line) => line.includes('word'));
+    assert.equal(lines[0]?.startsWith('word0 word1 '), true, cues);
+    assert(lines.length >= 4 && lines.every((line) => line.length <= 70), cues);
+  }
+});
+
 test('bare samples are 16 kHz mono, and with any other encode the container says what they are', async () => {
   const seconds: number[] = [];
   const transcribe: Script['transcribe'] = async (samples) => {

@@ -140,6 +140,21 @@ test('the first delta of a 60 s clip arrives before half of the whole time has p
   assert(share < 1 / 2, `${share} of the time`);
 });
 
+test('a stream has the words of the answer as a whole', async (t) => {
+  if (!needsWeights(t)) return;
+  const long = join(dir, 'thrice.wav');
+  const loop = ['-stream_loop', '2', '-i', JFK, '-ar', '16000', '-af', 'atempo=1.2'];
+  execFileSync('ffmpeg', ['-v', 'error', '-y', ...loop, long]);
+  const file = readFileSync(long);
+  const { text } = await json(await ask(file, { language: 'en' }));
+  const events = await (await ask(file, { language: 'en', stream: 'true' })).text();
+  const deltas = [...events.matchAll(/^data: (.*\.delta".*)$/gm)].map(
+    ([, data = '']) => JSON.parse(data).delta,
+  );
+  assert(deltas.length > 1, events);
+  assert.equal(deltas.join(''), text);
+});
+
 test('no request carries anything over to the next', async (t) => {
   if (!needsWeights(t)) return;
   const hear = async () => {

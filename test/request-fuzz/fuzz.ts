@@ -136,7 +136,10 @@ function problem(
   if (described === undefined)
     return status === 304 || status === 206 ? null : 'a status that is not described';
   const types = Object.keys(described.content ?? {});
-  const fits = types.length === 0 || 'default' in answers || types.some((wanted) => type.startsWith(wanted));
+  const fits =
+    types.length === 0 ||
+    'default' in answers ||
+    types.some((wanted) => type.startsWith(wanted.replace('*', '')));
   if (!fits) return `not of the type ${types.join(' or ')}`;
   return type.startsWith('application/json') && parsed(body) === undefined ? 'no JSON, but said to be' : null;
 }

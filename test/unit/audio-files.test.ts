@@ -37,6 +37,20 @@ test('files and links to files are taken, and what may never end is left alone',
   assert.deepEqual(found, ['b/a.MP3', 'c.wav', 'd.wav']);
 });
 
+test('of files that end in .ts only transport streams are taken', { skip }, async (t) => {
+  const dir = folderOf(t);
+  const stream = Buffer.alloc(4 * 188);
+  for (let at = 0; at < stream.length; at += 188) stream[at] = 0x47;
+  writeFileSync(join(dir, 'video.ts'), stream);
+  writeFileSync(join(dir, 'code.ts'), 'export const greeting = "Good morning";\n'.repeat(50));
+  writeFileSync(join(dir, 'empty.ts'), '');
+  symlinkSync(join(dir, 'none'), join(dir, 'dangling.ts'));
+  const found: string[] = [];
+  for await (const { name } of audioFiles([dir], { watch: false, signal: new AbortController().signal }))
+    found.push(name);
+  assert.deepEqual(found, ['video.ts']);
+});
+
 for (const watch of [false, true])
   test(`a folder that cannot be read comes with its problem, and the others are read (watch: ${watch})`, {
     skip,

@@ -497,7 +497,7 @@ test('a folder of captures is measured once at a time, and the answer is kept fr
   };
   let at = 0;
   const actions = createCaptureActions({
-    ...{ dir: '', base: () => null, apiKey: undefined, now: () => at },
+    ...{ dir: '', base: () => null, apiKey: undefined, failure: () => null, now: () => at },
     capture: { usage } as Capture,
   });
   const first = actions.usage();

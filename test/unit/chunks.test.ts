@@ -193,6 +193,19 @@ test('the first chunk may end at a shorter silence than the others', async () =>
   );
 });
 
+test('the first chunk may be shorter than the others', async () => {
+  const limits = { ...DEFAULT_LIMITS, maxSec: 8, firstSec: 3 };
+  const tone: [number, number][] = [
+    [60, 0.9],
+    [20, 0],
+  ];
+  const { chunks } = await chunksOf(audioOf(...tone, ...tone, ...tone, ...tone), 7, limits);
+  assert.deepEqual(
+    chunks.map(({ speech }) => speech.length),
+    [1, 3],
+  );
+});
+
 test('a group that can no longer grow is given out without waiting for the next span', () => {
   const packer = createPacker(DEFAULT_LIMITS);
   assert.deepEqual(packer.push({ start: 0, end: 50, certainty: 0.9 }), []);

@@ -1,8 +1,12 @@
 /** `voxgate config`: every setting with its value and its source, no secret, and an example that can be used. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { readConfig, settings } from '../../src/config/config.ts';
+import { shownGroups } from '../../src/config/shown-settings.ts';
 import { program } from '../program.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -62,6 +66,25 @@ test('config shows no secret', () => {
   }
 });
 
+test('a secret of a file, and a setting of a program, say where they came from', (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-config-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  writeFileSync(join(dir, 'key'), 'hush');
+  const around = { HOME: dir, SVC_API_KEY_FILE: join(dir, 'key'), SVC_PORT: '9000', SVC_THREADS: '2' };
+  const { config } = readConfig(around, { SVC_PORT: 9001, SVC_LLM_API_KEY: 'hush' });
+  const shown = shownGroups(config).flatMap((group) => group.settings);
+  assert.doesNotMatch(JSON.stringify([shown, config.given]), /hush/);
+  const of = (name: string) => shown.find((setting) => setting.name === name);
+  assert.deepEqual(
+    ['SVC_API_KEY', 'SVC_LLM_API_KEY', 'SVC_PORT', 'SVC_THREADS', 'SVC_MODEL_DIR'].map(
+      (name) => of(name)?.source,
+    ),
+    ['file', 'program', 'program', 'environment', 'derived'],
+  );
+  assert.equal(of('SVC_PORT')?.value, '9001');
+  assert.equal(of('SVC_API_KEY')?.secret, true);
+});
+
 test('a wrong setting is named, with exit status 2', () => {
   const { status, stderr } = run([], { SVC_PORT: 'http' });
   assert.equal(status, 2);
@@ -84,8 +107,8 @@ test('the example holds every setting once, and its defaults mean what absence m
     pairs.map(([name]) => name),
     NAMES,
   );
-  const { environment: _, ...set } = readConfig(Object.fromEntries(pairs)).config;
-  const { environment: __, ...unset } = readConfig({}).config;
+  const { environment: _, given: _set, ...set } = readConfig(Object.fromEntries(pairs)).config;
+  const { environment: __, given: _unset, ...unset } = readConfig({}).config;
   assert.deepEqual(set, unset);
   for (const kind of Object.values(settings.shape))
     assert(
@@ -94,8 +117,8 @@ test('the example holds every setting once, and its defaults mean what absence m
     );
   for (const line of [
     '# port to listen on; 0 picks a free one (0 to 65535, whole)',
-    '# whether absent weights may be downloaded (on, off)',
-    '# detail of the log (error, warn, info, debug)',
+    '# whether missing weights may be downloaded (on, off)',
+    '# how detailed the log is (error, warn, info, debug)',
     '# where weights are kept',
   ])
     assert(stdout.split('\n').includes(line), line);

@@ -195,6 +195,9 @@ for (const [name, value, expected] of [
   ['SVC_TRUST_PROXY', '10.0.0.0/99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
   ['SVC_TRUST_PROXY', '99', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
   ['SVC_TRUST_PROXY', '0.0.0.0/0', 'a number of proxies up to 32, or subnets such as 10.0.0.0/8'],
+  ['SVC_PORT', '99999', 'a whole number from 0 to 65535'],
+  ['SVC_PORT', '1.5', 'a whole number from 0 to 65535'],
+  ['SVC_LIVE_WAIT_SEC', 'long', 'a number from 0 to 600'],
   ['SVC_CORS_ORIGINS', 'app.example', 'origins such as https://example.org, or *'],
 ] as const)
   test(`${name}=${value} is refused with what is expected`, () => {

@@ -12,7 +12,7 @@ import {
 
 function segmenterAt(threshold: number) {
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };
-  return cuttingFor({ voiceActivity, stream: false }).segmenter;
+  return cuttingFor({ voiceActivity }).segmenter;
 }
 
 test('speech never needs more to go on than it needed to begin', () => {
@@ -26,15 +26,15 @@ test('speech never needs more to go on than it needed to begin', () => {
 test('a span is no longer than a model takes, however much silence is kept around it', () => {
   // 27 s of speech, which is not cut without padding.
   const speech = Float32Array.from({ length: 1600 }, (_, i) => (i > 400 && i < 1250 ? 0.9 : 0));
-  for (const stream of [false, true])
+  for (const isFile of [false, true])
     for (const prefixPaddingMs of [undefined, 0, 200, 1300, 5000]) {
       const voiceActivity = { threshold: undefined, prefixPaddingMs, silenceDurationMs: 2000 };
-      const { segmenter } = cuttingFor({ voiceActivity, stream });
+      const { segmenter } = cuttingFor({ voiceActivity }, {}, isFile);
       const { push, finish } = createSegmenter(segmenter);
       const lengths = [...push(speech), ...finish()].map(({ start, end }) => (end - start) * WINDOW_SEC);
-      assert(lengths.length > 0 && Math.max(...lengths) < 28.5, `${stream} ${prefixPaddingMs}: ${lengths}`);
+      assert(lengths.length > 0 && Math.max(...lengths) < 28.5, `${isFile} ${prefixPaddingMs}: ${lengths}`);
     }
-  const { segmenter } = cuttingFor({ voiceActivity: { threshold: 0.5 } as never, stream: false });
+  const { segmenter } = cuttingFor({ voiceActivity: { threshold: 0.5 } as never });
   assert.equal(segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
 });
 
@@ -44,17 +44,22 @@ test('at a threshold of 0 all of the audio is speech, however little it sounds l
   assert.deepEqual(spans, [{ start: 0, end: 100, certainty: 0 }]);
 });
 
-test('a file is cut by the limits of its family, and a stream by shorter ones', () => {
+test('the limits are those of the family, and the first chunk of a file is shorter', () => {
   const voiceActivity = { threshold: undefined, prefixPaddingMs: undefined, silenceDurationMs: undefined };
   const family = { maxSec: 20, maxGapSec: 4 };
-  const file = cuttingFor({ voiceActivity, stream: false }, family);
-  assert.deepEqual(file.limits, { ...DEFAULT_LIMITS, ...family });
+  const utterance = cuttingFor({ voiceActivity }, family, false);
+  assert.deepEqual(utterance.limits, { ...DEFAULT_LIMITS, ...family });
+  assert.deepEqual(utterance.segmenter, DEFAULT_SEGMENTER);
+  const file = cuttingFor({ voiceActivity }, family);
+  assert.deepEqual(file.limits, {
+    ...utterance.limits,
+    firstSec: 14,
+    firstGapSec: DEFAULT_LIMITS.maxGapSec,
+  });
   assert.equal(file.segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
-  const stream = cuttingFor({ voiceActivity, stream: true }, family);
-  assert.deepEqual(stream.limits, { ...file.limits, maxSec: 14, firstGapSec: DEFAULT_LIMITS.maxGapSec });
-  const longestSec = stream.segmenter.maxSpeech * WINDOW_SEC;
-  assert(Math.abs(longestSec - 14) < WINDOW_SEC, `${longestSec} s`);
-  assert.equal(cuttingFor({ voiceActivity, stream: true }, { maxSec: 10 }).limits.maxSec, 10);
+  const firstSec = (file.segmenter.firstMaxSpeech ?? 0) * WINDOW_SEC;
+  assert(Math.abs(firstSec - 14) < WINDOW_SEC, `${firstSec} s`);
+  assert.equal(cuttingFor({ voiceActivity }, { maxSec: 10 }).limits.firstSec, 10);
 });
 
 test('speech ends a little below the probability at which it begins', () => {

@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLivePlaces, tooManySessions } from '../../src/limits/live-places.ts';
 
+const status = () =>
+  ({ kind: 'transcription', state: 'waiting', lastError: null, lastAnswer: null }) as const;
+
 function setUp(maxSessions: number) {
   const places = createLivePlaces(maxSessions);
   const ended: string[] = [];
   const begin = (network: string, idleMs = 0) => {
     if (!places.makeRoom({ network })) throw tooManySessions();
     const giveUp = ({ code }: Error & { code: string }) => void ended.push(`${network} ${idleMs} ${code}`);
-    const session = { protocol: 'realtime', network, idleMs: () => idleMs, giveUp } as const;
+    const session = { protocol: 'realtime', network, idleMs: () => idleMs, giveUp, status } as const;
     places.take(session);
     return () => places.release(session);
   };

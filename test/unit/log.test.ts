@@ -1,7 +1,9 @@
 /** The log of the process has lines for people, of bounded length. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { keyFinder } from '../../src/gateway-keys.ts';
 import { createLog } from '../../src/observability/log.ts';
+import { createLogTail } from '../../src/observability/log-tail.ts';
 
 /** What is written to the log from now on. */
 function written(t: TestContext): string[] {
@@ -37,4 +39,24 @@ test('the stack of an error keeps its lines, of which none looks like another en
   assert.match(lines.join(''), /cause=Error: no\\nsuch model\n {4}at /);
   createLog('debug').error('It cannot be loaded.\n    What to do: build it');
   assert.match(lines.join(''), / error It cannot be loaded\.\n {4}What to do: build it/);
+});
+
+test('the tail of the log has its last lines, newest first, cut, and none with a key', (t) => {
+  const lines = written(t);
+  const log = createLog('info');
+  const tail = createLogTail(log, keyFinder(['secret-key-of-the-gateway']));
+  log.warn('it failed', { reason: 'x'.repeat(2000) });
+  log.debug('this is below the level of the log');
+  log.info('a client sent secret-key-of-the-gateway');
+  const [last, first] = tail.lines();
+  assert.equal(lines.length, 2);
+  assert.deepEqual([last?.text, last?.level, last?.number], ['***', 'info', 2]);
+  assert.match(first?.text ?? '', /^\S+ warn {2}it failed reason=x{400}/);
+  assert.deepEqual([first?.level, first?.text.length], ['warn', 501]);
+  for (let n = 0; n < 150; n++) log.info(`line ${n}`);
+  assert.equal(tail.lines().length, 100);
+  assert.match(tail.lines()[0]?.text ?? '', /line 149$/);
+  tail.stop();
+  log.info('after the end');
+  assert.match(tail.lines()[0]?.text ?? '', /line 149$/);
 });

@@ -37,7 +37,7 @@ async function chunksOf(level: number, probability: number, threshold?: number):
     yield tone(level);
   }
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };
-  const request = { voiceActivity, stream: false };
+  const request = { voiceActivity };
   const options = {
     signal: new AbortController().signal,
     onBlock: () => undefined,

@@ -41,7 +41,7 @@ test('the snapshot has the documented shape', () => {
     metrics.snapshot({
       holder: 'tts',
       heldForMs: 40,
-      waiting: [{ category: 'asr', requestId: 'w1', waitedMs: 7 }],
+      waiting: [{ category: 'asr', requestId: 'w1', waitedMs: 7, isLive: false }],
     }),
     {
       uptime_sec: 12.5,

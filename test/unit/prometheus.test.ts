@@ -57,9 +57,27 @@ test('a name that a client gives never becomes a label', async () => {
 });
 
 const WAITING = [
-  { category: 'asr', requestId: 'a', waitedMs: 900 },
-  { category: 'asr', requestId: 'b', waitedMs: 30 },
+  { category: 'asr', requestId: 'a', waitedMs: 900, isLive: false },
+  { category: 'asr', requestId: 'b', waitedMs: 30, isLive: true },
 ] as const;
+
+test('an answer is counted by how it ended, and its stages are timed as far as it came', async () => {
+  const prometheus = createPrometheus(IDLE);
+  const stagesMs = { text: 200, slot: 0, chat: 300, speech: 100 };
+  prometheus.answered({ status: 'completed', reason: '', stagesMs, firstAudioMs: 600 });
+  prometheus.answered({ status: 'cancelled', reason: 'turn_detected', stagesMs: { slot: 40 } });
+  const text = await prometheus.render();
+  for (const line of [
+    'voxgate_conversation_answers_total{status="completed",reason=""} 1',
+    'voxgate_conversation_answers_total{status="cancelled",reason="turn_detected"} 1',
+    'voxgate_conversation_first_audio_seconds_sum 0.6',
+    'voxgate_conversation_first_audio_seconds_count 1',
+    'voxgate_conversation_stage_seconds_sum{stage="slot"} 0.04',
+    'voxgate_conversation_stage_seconds_count{stage="slot"} 2',
+    'voxgate_conversation_stage_seconds_count{stage="speech"} 1',
+  ])
+    assert(text.includes(`${line}\n`), `missing: ${line}`);
+});
 
 test('models come and go, and the slot is asked at every scrape', async () => {
   let holder: 'llm' | null = null;
@@ -84,8 +102,9 @@ test('models come and go, and the slot is asked at every scrape', async () => {
   assert(second.includes('voxgate_slot_held_seconds 1.5\n'));
   assert(first.includes('voxgate_slot_longest_wait_seconds 0\n'));
   assert(second.includes('voxgate_slot_longest_wait_seconds 0.9\n'));
-  assert(second.includes('voxgate_slot_waiting{category="asr"} 2\n'));
-  assert(second.includes('voxgate_slot_waiting{category="tts"} 0\n'));
+  assert(second.includes('voxgate_slot_waiting{category="asr",source="request"} 1\n'));
+  assert(second.includes('voxgate_slot_waiting{category="asr",source="live"} 1\n'));
+  assert(second.includes('voxgate_slot_waiting{category="tts",source="live"} 0\n'));
 });
 
 test('calls of an upstream are counted by the models that it lists, up to a bound', async () => {

@@ -72,6 +72,15 @@ test('a long span is cut at its least speech-like window, without losing or doub
   assert.equal(spans[0]?.end, 600);
 });
 
+test('the first span is cut earlier than the others', () => {
+  const spans = segment(probabilities([1500, 0.9], [50, 0]), 50, {
+    ...DEFAULT_SEGMENTER,
+    firstMaxSpeech: 400,
+  });
+  const lengths = spans.map(({ start, end }) => end - start);
+  assert((lengths[0] ?? 0) <= 400 && (lengths[1] ?? 0) > 400, `${lengths}`);
+});
+
 test('a long span that ends in silence is not cut there, and a word that follows soon goes on', () => {
   const { maxSpeech, minSilence, minSpeech } = DEFAULT_SEGMENTER;
   const pause = minSilence - 4;

@@ -274,7 +274,7 @@ test('what outlasts the stop waits on, and still may come, until its own time is
     category: 'asr',
     network: '127.0.0.1',
     waitMs: 60_000,
-    outlastsStop: true,
+    isLive: true,
     onWaited: () => undefined,
   } as const;
   const ends = ['before', 'after'].map((requestId) => line.turn({ requestId, ...how }));

@@ -4,10 +4,10 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
+import { splitSentences } from '../../src/conversation/sentence-stream.ts';
 import { GatewayError } from '../../src/errors.ts';
 import { createMessageReader, type Part, writeMessage } from '../../src/live/wyoming/messages.ts';
 import { parseFormat, parseTranscribe } from '../../src/live/wyoming/requests.ts';
-import { splitSentences } from '../../src/live/wyoming/synthesis.ts';
 import { until } from '../until.ts';
 
 const LIMITS = { lineBytes: 2000, dataBytes: 2000, values: 1000, payloadBytes: 2000 };
