@@ -23,6 +23,7 @@ const BENCHES = {
   observability: 'bench/proxy/observability.ts',
   encoders: 'bench/encoders/encoders.ts',
   pictures: 'bench/common/pictures.ts',
+  'moving-picture': 'bench/common/moving-picture.ts',
   gpu: 'scripts/gpu-report.mjs',
 };
 

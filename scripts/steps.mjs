@@ -41,6 +41,7 @@ const NEEDED = [
   'ffmpeg',
   'espeak-ng',
   'chromium',
+  'jq',
   'curl',
   'openssl',
   'haproxy',

@@ -45,6 +45,7 @@ const TOOLS = {
     why: 'to test the pages in a browser',
   },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
+  jq: { commands: ['jq'], package: 'jq', why: 'to run the example of the voice tab' },
   openssl: { commands: ['openssl'], package: 'openssl', why: 'to test with certificates' },
   haproxy: {
     commands: ['haproxy'],
