@@ -3,8 +3,8 @@
  * below the folder is ever listed, counted or removed, so that a folder set by mistake loses nothing. No symbolic link
  * is followed, so that nothing outside of the folder can be removed.
  */
-import { constants, type Dirent } from 'node:fs';
-import { appendFile, lstat, mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { constants, type Dirent, mkdirSync } from 'node:fs';
+import { appendFile, lstat, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../make-folder.ts';
 import { endOfLocalDay, localDay } from '../observability/local-day.ts';
@@ -138,7 +138,9 @@ export function createFolderMaker(dir: string): (requestId: string, at: Date) =>
       const path = repeat === 1 ? wanted : `${wanted}-${repeat}`;
       try {
         await makeDay(dirname(path));
-        await mkdir(path, { mode: 0o700 }); // fails when another capture has this name
+        // Not asynchronous: a sweep must not find the folder before the capture is known to be open. It fails when another
+        // capture has this name.
+        mkdirSync(path, { mode: 0o700 });
         if (repeat > 1) remember(wanted, repeat);
         return path;
       } catch (error) {
