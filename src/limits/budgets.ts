@@ -139,6 +139,8 @@ export const BUDGETS = {
     unreadBytes: 1024 * 1024,
     /** The time between two pings. A client that has not answered the last one is gone. */
     pingMs: 20_000,
+    /** The same for a client whose messages wait to be read. When it leaves, only a write that fails tells. */
+    unreadPingMs: 1000,
     /** A session in which the client sends no audio for this long is closed. */
     idleMs: 600_000,
     /** The longest session. */

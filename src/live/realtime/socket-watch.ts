@@ -22,16 +22,20 @@ const REASON_BYTES = 123;
 
 export function watchSocket(
   socket: WebSocket,
-  limits: Pick<Budgets['live'], 'pingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
+  limits: Pick<Budgets['live'], 'pingMs' | 'unreadPingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
   { onIdle, isUnread }: { onIdle(why: GatewayError): void; isUnread(): boolean },
 ): SocketWatch {
   let isAlive = true;
   let isProcessing = false;
   let lastAudioAt = performance.now();
   const idleMs = () => (isProcessing ? 0 : performance.now() - lastAudioAt);
+  const isBehind = () => socket.isPaused || isUnread();
+  const knock = setInterval(() => {
+    if (isBehind()) socket.ping();
+  }, limits.unreadPingMs);
   const beat = setInterval(() => {
     // The answer of a client whose messages are not read now cannot arrive.
-    if (!isAlive && !socket.isPaused && !isUnread()) return socket.terminate();
+    if (!isAlive && !isBehind()) return socket.terminate();
     isAlive = false;
     socket.ping();
     if (idleMs() > limits.idleMs) onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
@@ -46,6 +50,7 @@ export function watchSocket(
   };
   socket.once('close', () => {
     clearInterval(beat);
+    clearInterval(knock);
     clearTimeout(late);
   });
   let pinged: Buffer | null = null;
