@@ -67,6 +67,18 @@ const withoutNoise = (key, value) =>
 
 const nothing = () => null;
 
+/** Left to itself, Swagger UI would ask for the address once more, with GET, to play what a POST has answered. */
+const withPlayableAudio =
+  (ResponseBody, { React }) =>
+  (answer) => {
+    const { content, contentType } = answer;
+    const isAudio = /^audio\//i.test(contentType) && content instanceof Blob;
+    const src = React.useMemo(() => (isAudio ? URL.createObjectURL(content) : ''), [isAudio, content]);
+    React.useEffect(() => () => URL.revokeObjectURL(src), [src]);
+    if (!isAudio) return React.createElement(ResponseBody, answer);
+    return React.createElement('audio', { controls: true, src, 'aria-label': 'The answer' });
+  };
+
 /** The page has a head of its own, and no buttons that say what is clear or do what Execute does. */
 const page = () => ({
   components: {
@@ -85,6 +97,7 @@ const page = () => ({
     authorizeOperationBtn: nothing,
     CopyToClipboardBtn: nothing,
   },
+  wrapComponents: { responseBody: withPlayableAudio },
   statePlugins: {
     spec: {
       wrapActions: {

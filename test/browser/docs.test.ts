@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { startGateway } from '../http/harness.ts';
+import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
+import { startGateway, toneWav, until } from '../http/harness.ts';
 import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
 import { violations } from './axe.ts';
 import { launchBrowser, openPage } from './browser.ts';
@@ -41,6 +42,25 @@ test('a form sends what was chosen and nothing else, and a list as several field
     await block.locator('.live-responses-table pre').first().innerText(),
   );
   assert(words.length > 0 && segments.length > 0);
+});
+
+test('an answer of speech can be played, and nothing is asked for twice', async () => {
+  await using upstream = await startHostileUpstream();
+  const sound = toneWav(1);
+  const type = { 'Content-Type': 'audio/wav', 'Content-Length': String(sound.length) };
+  upstream.behave((socket) => socket.end(Buffer.concat([Buffer.from(head('200 OK', type)), sound])));
+  await using gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: upstream.url } });
+  await using open = await openPage(browser, `${gateway.base}/docs`);
+  const speech = (await shown(open.page)).find(({ name }) => name === 'post /v1/audio/speech');
+  assert(speech);
+  await toggle(speech.block);
+  assert.equal(await execute(speech.block), '200');
+  const isLoaded = `document.querySelector('.live-responses-table audio').duration > 0.9`;
+  await until('it is loaded', () => open.page.evaluate<boolean>(isLoaded));
+  const asked = upstream.heads
+    .map((lines) => lines.split(' HTTP', 1)[0])
+    .filter((one) => /audio/.test(String(one)));
+  assert.deepEqual(asked, ['POST /v1/audio/speech']);
 });
 
 test('the page of the API leads back to the other pages, and its address to an operation', async () => {
