@@ -127,7 +127,7 @@ export function buildApp(config: Config, deps: AppDeps): App {
       engine.logTail.stop();
       await live.realtime.stop();
       await stopped;
-      await Promise.all(Object.values(caches).map((cache) => cache.close()));
+      await caches.close();
       storage.spool.close();
       // This comes last, so that the requests that ended just now are written, unless the disk hangs.
       await Promise.race([instruments.close(), sleep(LAST_LINES_MS, undefined, { ref: false })]);
@@ -409,6 +409,7 @@ function buildPages(config: Config, deps: AppDeps, parts: HttpParts & { server: 
     underWay: () => underWay(livePlaces, parts.storage.places),
     metrics: instruments.metrics,
     audioProblem: audio.problem,
+    onCpu: caches.onCpu,
     toggles: instruments.toggles,
     crashes: deps.crashes,
     upstreams,

@@ -31,20 +31,29 @@ export interface ModelCachesDeps {
 
 export type ModelCaches = ReturnType<typeof createModelCaches>;
 
+/** A model that a GPU had no memory for, or was lost with. */
+export interface OnCpu {
+  model: string;
+  why: string;
+  since: Date;
+}
+
 export function createModelCaches(
   config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,
   { log, store, engine, device: { device, gpu }, prometheus }: ModelCachesDeps,
 ) {
   const precision = gpu ? 'f16' : 'q8_0';
+  const onCpu = new Map<string, OnCpu>();
   const options = {
     keepAliveMs: config.modelKeepAliveMs,
     onEvent(event: 'loaded' | 'unloaded', model: string, ms: number) {
       log.info(event, { model, tookMs: Math.round(ms) });
       if (event === 'loaded') prometheus.modelLoaded(model, ms / 1000);
       else prometheus.modelUnloaded(model);
+      if (event === 'unloaded') onCpu.delete(model);
     },
   };
-  return {
+  const caches = {
     models: createModelCache<TranscriptionModel>({
       ...options,
       memory: {
@@ -72,7 +81,14 @@ export function createModelCaches(
         return loadWithFallback({
           gpu: device,
           load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
-          onFallback: (error) => log.warn(`${id} falls back to the CPU: ${error.message}`),
+          onFallback(error) {
+            log.warn(`${id} falls back to the CPU: ${error.message}`);
+            onCpu.set(id, { model: id, why: error.message, since: new Date() });
+          },
+          onReturn() {
+            log.info(`${id} is on the GPU again`);
+            onCpu.delete(id);
+          },
         });
       },
     }),
@@ -91,6 +107,14 @@ export function createModelCaches(
         return engine.loadTurnDetector({ path, threads: Math.min(config.threads, TURN_THREADS) });
       },
     }),
+  };
+  return {
+    ...caches,
+    /** The models that run on the CPU now because the GPU failed. */
+    onCpu: () => [...onCpu.values()],
+    async close() {
+      await Promise.all(Object.values(caches).map((cache) => cache.close()));
+    },
   };
 }
 

@@ -7,6 +7,7 @@ import type { Crashes } from '../crashes/crashes.ts';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { Waiting } from '../engine/waiting-line.ts';
 import type { LiveStatus } from '../limits/live-places.ts';
+import type { OnCpu } from '../model-caches.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { LogLine } from '../observability/log-tail.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -23,6 +24,8 @@ export interface AdminDeps {
   toggles: Toggles;
   /** Why some formats of audio cannot be read; null if all of them can. */
   audioProblem(): Promise<string | null>;
+  /** The models that run on the CPU now because the GPU failed. */
+  onCpu(): OnCpu[];
   slot: { status(): SlotAndLine; stopHolder(): boolean };
   /** Live sessions and uploads, the oldest first, by the network of the client. */
   underWay(): UnderWay[];

@@ -15,6 +15,7 @@ type Deps = Pick<
   | 'watch'
   | 'captures'
   | 'audioProblem'
+  | 'onCpu'
   | 'cpuLevel'
   | 'toggles'
 >;
@@ -128,7 +129,7 @@ function heldLong({ slot, metrics }: Deps): Trouble[] {
 }
 
 /** Troubles that can be found without waiting, because their state is in memory. */
-function quick({ captures, models, toggles }: Deps): Trouble[] {
+function quick({ captures, models, toggles, onCpu }: Deps): Trouble[] {
   const failed = captures.failure();
   const capture: Trouble[] =
     failed === null || toggles.get('payload')
@@ -157,7 +158,17 @@ function quick({ captures, models, toggles }: Deps): Trouble[] {
           },
         ],
   );
-  return [...capture, ...pulls];
+  const fallen = onCpu().map(
+    ({ model, why, since }): Trouble => ({
+      key: `on-cpu-${model}`,
+      level: 'warn',
+      says: `${model} runs on the CPU: ${why}`,
+      short: 'GPU failed',
+      detail: 'the GPU is tried again, up to five times',
+      since,
+    }),
+  );
+  return [...capture, ...pulls, ...fallen];
 }
 
 /** At most this many troubles are listed; the others are counted. */

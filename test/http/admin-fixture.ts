@@ -22,6 +22,7 @@ import { errorHandler } from '../../src/http/error-handler.ts';
 import { mountPages } from '../../src/http/pages.ts';
 import { requestId } from '../../src/http/server/request-id.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
+import type { OnCpu } from '../../src/model-caches.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import type { LogLine } from '../../src/observability/log-tail.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
@@ -46,6 +47,7 @@ export interface Admin extends AsyncDisposable {
   logLines: LogLine[];
   /** Why capture switched itself off. */
   captureFailure: { at: Date; why: string } | null;
+  onCpu: OnCpu[];
   /** Ids that have a capture. */
   captured: Set<string>;
   setClock(sec: number): void;
@@ -94,6 +96,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     slot: { status: () => ({ ...slot.status(), waiting: line.waiting() }), stopHolder: slot.stopHolder },
     models: scriptedModels(models, asked),
     audioProblem: async () => null,
+    onCpu: () => admin.onCpu,
     upstreams: { health: async () => upstreams },
     underWay: () => underWay,
     logLines: () => logLines,
@@ -143,6 +146,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
       logLines,
     },
     captureFailure: null,
+    onCpu: [],
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
     },

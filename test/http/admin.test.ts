@@ -453,18 +453,21 @@ test('the first line says that all is well, or what is wrong and since when, the
   admin.captureFailure = { at: since, why: 'ENOSPC' };
   const disk = { level: 'bad', says: 'The disk is full', short: 'disk full', detail: '0 B free' } as const;
   admin.troubles.push({ key: 'disk', ...disk, since });
+  admin.onCpu.push({ model: 'cjk', why: 'The GPU failed: out of memory', since });
   assert.deepEqual(await stateOf(admin), {
     tab: 'bad',
-    title: 'Disk full +2',
+    title: 'Disk full +3',
     said: [
       'bad: The disk is full since 03:04:05 0 B free',
       'warn: Payload capture turned itself off after a disk error since 03:04:05 ENOSPC',
       'warn: It could not be loaded since 03:04:05',
+      'warn: cjk runs on the CPU: The GPU failed: out of memory since 03:04:05 the GPU is tried again, up to five times',
     ],
   });
   admin.toggles.set('payload', true);
   admin.troubles.pop();
   admin.models.pop();
+  admin.onCpu.pop();
   assert.equal((await stateOf(admin)).tab, 'busy');
 });
 

@@ -135,6 +135,7 @@ async function loaded(gpu: () => Promise<TranscriptionModel>) {
     gpu: 'cuda:0',
     load: (device) => (device === 'cpu' ? Promise.resolve(onCpu) : gpu()),
     onFallback: (error) => told.push(error),
+    onReturn: () => assert.fail('not so soon'),
   });
   return { wrapped, told, onCpu };
 }
@@ -242,6 +243,7 @@ test('a CPU that has no memory either fails the chunk, and the next one tries ag
       return onCpu;
     },
     onFallback: () => undefined,
+    onReturn: () => undefined,
   });
   await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), noMemory);
   assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions)).length, 2);
@@ -252,6 +254,78 @@ test('a GPU lost while the language is detected is replaced by the CPU', async (
   const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0 });
   assert.equal(guess.language, 'en');
   assert.deepEqual(told, [failed]);
+});
+
+/** A model whose GPU has `full()`, with a clock of its own. */
+async function returning(full: () => boolean, onCpu = model('cpu')) {
+  const minutes = { now: 0 };
+  const tries: number[] = [];
+  let returns = 0;
+  const wrapped = await loadWithFallback({
+    gpu: 'cuda:0',
+    now: () => minutes.now * 60_000,
+    async load(device) {
+      if (device === 'cpu') return onCpu;
+      tries.push(minutes.now);
+      if (full()) throw new NativeError('out_of_memory', 'CUDA error: out of memory');
+      return model('gpu');
+    },
+    onFallback: () => undefined,
+    onReturn: () => {
+      returns += 1;
+    },
+  });
+  const heardOn = async () => (await wrapped.transcribe(new Float32Array(1), chunkOptions))[0]?.language;
+  return { minutes, tries, wrapped, onCpu, heardOn, returns: () => returns };
+}
+
+test('a GPU that was full is tried again after a minute, and used as soon as it has memory', async () => {
+  let isFull = true;
+  const { minutes, tries, onCpu, heardOn, returns } = await returning(() => isFull);
+  isFull = false;
+  minutes.now = 0.9;
+  assert.equal(await heardOn(), 'cpu');
+  assert.deepEqual(tries, [0]);
+  minutes.now = 1;
+  assert.equal(await heardOn(), 'cpu', 'the CPU goes on while the GPU is loaded');
+  await new Promise(setImmediate);
+  assert.equal(await heardOn(), 'gpu');
+  assert.deepEqual([tries, returns(), onCpu.closed], [[0, 1], 1, true]);
+});
+
+test('a GPU that stays full is tried five times, each time after twice the time', async () => {
+  const { minutes, tries, heardOn, returns } = await returning(() => true);
+  for (; minutes.now < 300; minutes.now += 1) {
+    assert.equal(await heardOn(), 'cpu');
+    await new Promise(setImmediate);
+  }
+  assert.deepEqual([tries, returns()], [[0, 1, 3, 7, 15, 31], 0]);
+});
+
+test('what the CPU computes when the GPU is back is not cut off', async () => {
+  let isFull = true;
+  let finish: () => void = () => undefined;
+  const isFinished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const { transcribe } = model('cpu');
+  const slow = model('cpu');
+  slow.transcribe = async (...given) => {
+    await isFinished;
+    assert.equal(slow.closed, false);
+    return transcribe(...given);
+  };
+  const { minutes, heardOn, onCpu } = await returning(() => isFull, slow);
+  isFull = false;
+  const first = heardOn();
+  minutes.now = 1;
+  const second = heardOn();
+  await new Promise(setImmediate);
+  assert.equal(await heardOn(), 'gpu');
+  assert.equal(onCpu.closed, false);
+  finish();
+  assert.deepEqual(await Promise.all([first, second]), ['cpu', 'cpu']);
+  assert.equal(onCpu.closed, true);
 });
 
 test('an error that is not the failure of a GPU is passed on', async () => {
@@ -273,6 +347,7 @@ test('a file that no device can use is refused', async () => {
       gpu: 'cuda:0',
       load: () => Promise.reject(error),
       onFallback: () => assert.fail('nothing to go on on'),
+      onReturn: () => assert.fail('nothing to go back to'),
     }),
     error,
   );
