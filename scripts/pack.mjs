@@ -1,12 +1,15 @@
 /**
  * `npm run package` makes the packages of npm, in build/packages/:
  *
- *   node scripts/pack.mjs [--build=FOLDER ...] [--any-cpu] [--out=FOLDER]
+ *   node scripts/pack.mjs [--build=FOLDER ...] [--gpu=FOLDER ...] [--any-cpu] [--out=FOLDER]
  *
  * `voxgate` holds the compiled TypeScript, the pages, and the sources of the addon for `voxgate build`.
  * `@voxgate/engine-linux-x64` holds the addon of a build folder, `build` unless another one is named. Each --build makes
  * one such package, for the processor that its addon is compiled for, so that of a cross build is named like any other.
  * The addon must have the CPU libraries of all levels (`npm run build -- --cpu=all`), unless --any-cpu is given.
+ *
+ * Each --gpu, such as `build-cuda`, makes a package of that library for GPUs, `@voxgate/engine-linux-x64-cuda`, with what
+ * it needs of CUDA but the driver. Whoever has such a GPU installs it beside `voxgate`.
  *
  * The packages of the platforms become optional dependencies of `voxgate` only here. They come out of this tree, so in
  * the repository the lockfile would have to know their content before it exists, and `npm ci` would look for packages
@@ -30,6 +33,7 @@ import { ROOT, run } from './tools.mjs';
 const { values: options } = parseArgs({
   options: {
     build: { type: 'string', multiple: true, default: ['build'] },
+    gpu: { type: 'string', multiple: true, default: [] },
     'any-cpu': { type: 'boolean', default: false },
     out: { type: 'string', default: 'build/packages' },
   },
@@ -44,6 +48,7 @@ const LIBRARIES = /^(voxgate\.node|libvoxgate-ggml(-base)?\.so|libggml-cpu.*\.so
 const engineName = (processor) => `@voxgate/engine-linux-${processor}`;
 
 for (const folder of options.build) packEngine(resolve(ROOT, folder));
+for (const folder of options.gpu) packGpuLibrary(resolve(ROOT, folder, 'lib'));
 packGateway();
 
 function fail(message) {
@@ -63,20 +68,55 @@ function packEngine(build) {
   const release = join(build, 'Release');
   const files = readdirSync(release).filter((name) => LIBRARIES.test(name));
   const processor = processorOf(join(release, 'voxgate.node'));
-  const name = engineName(processor);
+  packLibraries(engineName(processor), {
+    processor,
+    paths: files.map((file) => join(release, file)),
+    what: 'The native engine of voxgate',
+    how: 'npm installs it along with voxgate.',
+    main: 'voxgate.node',
+  });
+}
+
+/** @param folder of the library, and of nothing else that is packed */
+function packGpuLibrary(folder) {
+  const [, library] =
+    readdirSync(folder)
+      .join(' ')
+      .match(/libggml-(cuda|vulkan)\.so/) ?? [];
+  if (library === undefined) fail(`There is no library for GPUs in ${folder}`);
+  const path = join(folder, `libggml-${library}.so`);
+  const processor = processorOf(path);
+  packLibraries(`${engineName(processor)}-${library}`, {
+    processor,
+    paths: [path],
+    also: ofCuda(path),
+    what: `What voxgate needs for GPUs with ${library === 'cuda' ? 'CUDA' : 'Vulkan'}, beside the driver`,
+    how: 'Install it where voxgate is: `npm install -g voxgate` and then this one.',
+    main: basename(path),
+  });
+}
+
+/** The libraries of CUDA that another one needs, but for libcuda, which is a part of the driver. */
+function ofCuda(path) {
+  const { stdout } = spawnSync('ldd', [path], { encoding: 'utf8' });
+  return [...stdout.matchAll(/^\s*(libcu(?:dart|blas|blasLt)\.so\.\d+) => (.+?)(?: \(0x.*)?$/gm)].map(
+    ([, name, found]) =>
+      existsSync(found) ? found : fail(`${name}, which ${path} needs, was not found: set LD_LIBRARY_PATH`),
+  );
+}
+
+/** @param also libraries of others, which need an older C library than ours */
+function packLibraries(name, { processor, paths, also = [], what, how, main }) {
   const stage = emptyStage(basename(name));
-  for (const file of files) cpSync(join(release, file), join(stage, file));
+  for (const path of [...paths, ...also]) cpSync(path, join(stage, basename(path)), { dereference: true });
   cpSync(join(ROOT, 'LICENSE'), join(stage, 'LICENSE'));
   for (const [from, path] of [
     ['whisper.cpp', 'nodejs-whisper/cpp/whisper.cpp/LICENSE'],
     ['node-addon-api', 'node-addon-api/LICENSE.md'],
   ])
     cpSync(join(ROOT, 'node_modules', path), join(stage, `LICENSE-${from}`));
-  const description = `The native engine of voxgate for Linux on ${processor}, with glibc ${glibcOf(release, files)} or newer`;
-  writeFileSync(
-    join(stage, 'README.md'),
-    `# ${name}\n\n${description}. npm installs it along with voxgate.\n`,
-  );
+  const description = `${what}, for Linux on ${processor}, with glibc ${glibcOf(paths)} or newer`;
+  writeFileSync(join(stage, 'README.md'), `# ${name}\n\n${description}. ${how}\n`);
   pack(stage, {
     name,
     version,
@@ -87,7 +127,7 @@ function packEngine(build) {
     os: ['linux'],
     cpu: [processor],
     libc: ['glibc'],
-    main: 'voxgate.node',
+    main,
     preferUnplugged: true, // a library cannot be loaded out of an archive
     publishConfig: { access: 'public' },
   });
@@ -102,11 +142,9 @@ function processorOf(addon) {
 }
 
 /** The oldest version of the GNU C library that has all that the files name. */
-function glibcOf(folder, files) {
-  const minors = files.flatMap((file) =>
-    [...readFileSync(join(folder, file), 'latin1').matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) =>
-      Number(minor),
-    ),
+function glibcOf(paths) {
+  const minors = paths.flatMap((path) =>
+    [...readFileSync(path, 'latin1').matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor)),
   );
   return `2.${Math.max(...minors)}`;
 }

@@ -3,7 +3,7 @@ import type { Logger } from 'winston';
 import type { Config } from './config/config.ts';
 import { createModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
-import { loadWithFallback } from './engine/gpu-fallback.ts';
+import { loadWithFallback, type OnCpu } from './engine/gpu-fallback.ts';
 import type {
   NativeEngine,
   SpeakerModel,
@@ -30,13 +30,6 @@ export interface ModelCachesDeps {
 }
 
 export type ModelCaches = ReturnType<typeof createModelCaches>;
-
-/** A model that a GPU had no memory for, or was lost with. */
-export interface OnCpu {
-  model: string;
-  why: string;
-  since: Date;
-}
 
 export function createModelCaches(
   config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,

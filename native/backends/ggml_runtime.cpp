@@ -102,13 +102,13 @@ void start_ggml(LogSink sink) {
   });
 }
 
-void use_gpus() {
+void use_gpus(const std::vector<std::string>& folders) {
   static std::once_flag once;
-  // The folder is always named: by itself ggml would look beside the executable and in the working directory.
-  std::call_once(once, [] {
-    const auto folder = library_folder().string();
+  // A folder is always named: by itself ggml would look beside the executable and in the working directory.
+  std::call_once(once, [&] {
     forbid_overlapping_kernels();
-    ask_gpu([&] { ggml_backend_load_all_from_path(folder.c_str()); });
+    for (const auto& folder : folders)
+      ask_gpu([&] { ggml_backend_load_all_from_path(folder.c_str()); });
   });
 }
 

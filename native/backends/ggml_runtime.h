@@ -17,9 +17,9 @@ using LogSink = void (*)(LogLevel level, const char* text);
 // Only the first call acts; a later one gives the same sink.
 void start_ggml(LogSink sink);
 
-// Loads the compute backends of GPUs too, and with them their drivers, which take memory on the GPU. Without
-// it no GPU is asked anything.
-void use_gpus();
+// Loads the compute backends of GPUs in these folders too, and with them their drivers, which take memory on
+// the GPU. Without it no GPU is asked anything. Only the first call acts.
+void use_gpus(const std::vector<std::string>& folders);
 
 struct ComputeDevice {
   std::string name;

@@ -15,8 +15,14 @@ void load_cpu(const Napi::CallbackInfo& info) {
   use_cpu(info[0].As<Napi::String>().Utf8Value());
 }
 
-void load_gpus(const Napi::CallbackInfo&) {
-  use_gpus();
+void load_gpus(const Napi::CallbackInfo& info) {
+  if (!info[0].IsArray())
+    throw argument_error(info.Env(), "an array of strings", "folders", info[0]);
+  const auto given = info[0].As<Napi::Array>();
+  std::vector<std::string> folders;
+  for (uint32_t i = 0; i < given.Length(); ++i)
+    folders.push_back(given.Get(i).ToString().Utf8Value());
+  use_gpus(folders);
 }
 
 Napi::Value get_engine_info(const Napi::CallbackInfo& info) {

@@ -109,7 +109,7 @@ TEST("whisper seams: the graph of a step is kept, on a CPU and with CUDA") {
 
 TEST("CUDA's kernels do not overlap") {
   apart([] {
-    use_gpus();
+    use_gpus({});
     const char* overlap = std::getenv("GGML_CUDA_PDL");
     CHECK(overlap != nullptr && std::string(overlap) == "0");
   });

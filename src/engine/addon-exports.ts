@@ -17,7 +17,7 @@ import type {
  */
 export interface Addon {
   useCpu(level: string): void;
-  useGpus(): void;
+  useGpus(folders: string[]): void;
   engineInfo(): Omit<EngineInfo, 'gpuLibraries'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;

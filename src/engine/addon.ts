@@ -13,9 +13,10 @@ import type {
   AddonVoiceActivity,
   Job,
 } from './addon-exports.ts';
-import { howToGetAddon, missingSystemPackage, prebuiltAddon } from './prebuilt.ts';
+import { howToGetAddon, missingSystemPackage, prebuiltAddon, prebuiltGpuFolder } from './prebuilt.ts';
 import {
   GPU_LIBRARIES,
+  type GpuLibrary,
   type Lane,
   type NativeAudioFile,
   type NativeEngine,
@@ -178,6 +179,15 @@ function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   };
 }
 
+/** The libraries for GPUs: beside the addon, or else in packages of their own. */
+function gpuLibraries(beside: string): { name: GpuLibrary; folder: string }[] {
+  return GPU_LIBRARIES.flatMap((name) => {
+    const isBeside = existsSync(join(beside, `libggml-${name}.so`));
+    const folder = isBeside ? beside : prebuiltGpuFolder(name);
+    return folder === null ? [] : [{ name, folder }];
+  });
+}
+
 function loadAddon(path: string): Addon {
   // GNU's OpenMP runtime reads this when the addon loads it. It sets how long a thread spins before it sleeps while
   // it waits for the others. Endless spinning makes decoding ten times slower on a machine with other work, and
@@ -229,11 +239,12 @@ export function loadNative(
   } catch (error) {
     throw toNativeError(error);
   }
-  if (gpus) addon.useGpus();
+  const libraries = gpuLibraries(dirname(path));
+  if (gpus) addon.useGpus([...new Set(libraries.map(({ folder }) => folder))]);
   return {
     info: {
       ...addon.engineInfo(),
-      gpuLibraries: GPU_LIBRARIES.filter((name) => existsSync(join(dirname(path), `libggml-${name}.so`))),
+      gpuLibraries: libraries.map(({ name }) => name),
     },
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),

@@ -1,5 +1,6 @@
 /** Chooses the device that models run on, and explains the choice when the operator may have meant another one. */
 import { existsSync } from 'node:fs';
+import { howToGetGpuLibrary } from './prebuilt.ts';
 import { type ComputeDevice, GPU_LIBRARIES, type GpuLibrary } from './types.ts';
 
 export interface ChosenDevice {
@@ -47,10 +48,10 @@ export function explainCpu(
       ? 'This machine has a GPU, but models run on the CPU'
       : `SVC_DEVICE is ${wanted}, but ${found} usable here: models run on the CPU`;
   const library = asked.find((name) => libraries.includes(name));
-  const missing = NAMES[asked[0] ?? 'cuda'];
+  const missing = asked[0] ?? 'cuda';
   const cure = library
     ? `The ${NAMES[library].name} library of this build finds no GPU: check ${NAMES[library].tool}, and the log with SVC_LOG_LEVEL=debug`
-    : `This build has no ${missing.name} library: ${missing.command} makes it (experimental)`;
+    : `The ${NAMES[missing].name} library is not installed: ${howToGetGpuLibrary(missing)} (experimental)`;
   const advice = gpus > 0 ? '' : `. ${cure}. If the CPU is what you want, set SVC_DEVICE=cpu`;
   return { level: 'warn', message: `${why}${advice}` };
 }
@@ -69,9 +70,9 @@ function countGpus(devices: readonly ComputeDevice[], libraries: readonly GpuLib
   return devices.filter(seen).length;
 }
 
-const NAMES: Record<GpuLibrary, { name: string; command: string; tool: string }> = {
-  cuda: { name: 'CUDA', command: 'npm run build -- cuda', tool: 'nvidia-smi' },
-  vulkan: { name: 'Vulkan', command: 'npm run build -- vulkan', tool: 'vulkaninfo --summary' },
+const NAMES: Record<GpuLibrary, { name: string; tool: string }> = {
+  cuda: { name: 'CUDA', tool: 'nvidia-smi' },
+  vulkan: { name: 'Vulkan', tool: 'vulkaninfo --summary' },
 };
 
 /** Device files of the NVIDIA driver, which also exist in containers that were given a GPU; WSL 2 has `dxg`. */

@@ -35,128 +35,167 @@ interface Placed {
 const FIRST_RETRY_MS = 60_000;
 const MOST_RETRIES = 5;
 
+/** A model that a GPU had no memory for, or was lost with. */
+export interface OnCpu {
+  model: string;
+  why: string;
+  since: Date;
+}
+
 /**
  * Loads the model on the GPU, or on the CPU when that fails.
  * @throws NativeError when the CPU fails too
  */
 export async function loadWithFallback(options: GpuFallbackOptions): Promise<TranscriptionModel> {
-  const { now = () => performance.now() } = options;
-  let moving: Promise<void> | undefined;
-  let returning: Promise<void> | undefined;
-  let isClosing = false;
-  let retries = 0;
-  let retryAt = Number.POSITIVE_INFINITY;
-  /** The model on the CPU that was left for the GPU, and still computes. */
-  let left: Placed | undefined;
-  let placed = await loadOnGpu().catch(loadOnCpu);
+  const movable = new MovableModel(options);
+  await movable.load();
+  const first = movable.lane(0);
+  const { transcribe, detectLanguage } = first;
+  const model: TranscriptionModel = {
+    get info() {
+      return first.info;
+    },
+    transcribe,
+    detectLanguage,
+    lane: async (index) => (index === 0 ? model : movable.lane(index)),
+    close: () => movable.close(),
+  };
+  return model;
+}
 
-  async function loadOnGpu(): Promise<Placed> {
-    return { model: await options.load(options.gpu), isGpu: true, calls: 0 };
+class MovableModel {
+  readonly #options: GpuFallbackOptions;
+  readonly #now: () => number;
+  #current: Placed | undefined;
+  /** The model on the CPU that was left for the GPU, and still computes. */
+  #left: Placed | undefined;
+  #moving: Promise<void> | undefined;
+  #returning: Promise<void> | undefined;
+  #isClosing = false;
+  #retries = 0;
+  #retryAt = Number.POSITIVE_INFINITY;
+
+  constructor(options: GpuFallbackOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  async load(): Promise<void> {
+    this.#current = await this.#loadOnGpu().catch((error) => this.#loadOnCpu(error));
+  }
+
+  get #placed(): Placed {
+    if (this.#current === undefined) throw new Error('The model is not loaded');
+    return this.#current;
+  }
+
+  async #loadOnGpu(): Promise<Placed> {
+    return { model: await this.#options.load(this.#options.gpu), isGpu: true, calls: 0 };
   }
 
   /** @throws `error` itself when it is not a failure of the GPU */
-  async function loadOnCpu(error: unknown): Promise<Placed> {
+  async #loadOnCpu(error: unknown): Promise<Placed> {
     if (!isGpuFailure(error)) throw error;
-    const model = await options.load('cpu');
-    options.onFallback(error);
-    retryLater();
+    const model = await this.#options.load('cpu');
+    this.#options.onFallback(error);
+    this.#retryLater();
     return { model, isGpu: false, calls: 0 };
   }
 
-  function retryLater(): void {
-    retryAt = retries < MOST_RETRIES ? now() + FIRST_RETRY_MS * 2 ** retries : Number.POSITIVE_INFINITY;
+  /** Closing the model ends what its other lanes compute, so that they come here as well. */
+  async #move(error: unknown): Promise<void> {
+    const { model } = this.#placed;
+    this.#current = await this.#loadOnCpu(error);
+    await model.close();
   }
 
-  /** What the CPU computes meanwhile is not cut off. */
-  async function goBack(): Promise<void> {
-    retries += 1;
-    retryAt = Number.POSITIVE_INFINITY;
+  #retryLater(): void {
+    const isOver = this.#retries >= MOST_RETRIES;
+    this.#retryAt = isOver ? Number.POSITIVE_INFINITY : this.#now() + FIRST_RETRY_MS * 2 ** this.#retries;
+  }
+
+  /** Loads the model on the GPU again. What the CPU computes meanwhile is not cut off. */
+  async #goBack(): Promise<void> {
+    this.#retries += 1;
+    this.#retryAt = Number.POSITIVE_INFINITY;
     try {
-      const next = await loadOnGpu();
-      left = placed;
-      placed = next;
-      options.onReturn();
-      await closeLeft();
+      const next = await this.#loadOnGpu();
+      this.#left = this.#current;
+      this.#current = next;
+      this.#options.onReturn();
+      await this.#closeLeft();
     } catch {
-      retryLater();
+      this.#retryLater();
     }
   }
 
-  async function closeLeft(): Promise<void> {
-    if (left === undefined || left.calls > 0) return;
-    const { model } = left;
-    left = undefined;
+  async #closeLeft(): Promise<void> {
+    if (this.#left === undefined || this.#left.calls > 0) return;
+    const { model } = this.#left;
+    this.#left = undefined;
     await model.close();
   }
 
-  /** Closing the model ends what its other lanes compute, so that they come here as well. */
-  async function move(error: unknown): Promise<void> {
-    const { model } = placed;
-    placed = await loadOnCpu(error);
-    await model.close();
+  #goBackInTime(): void {
+    const isDue = this.#now() >= this.#retryAt && !this.#placed.isGpu && this.#left === undefined;
+    if (!isDue || this.#isClosing) return;
+    this.#returning = this.#goBack().finally(() => {
+      this.#returning = undefined;
+    });
   }
 
-  async function run<T>(index: number, call: (lane: Lane, isGpu: boolean) => Promise<T>): Promise<T> {
-    if (now() >= retryAt && !placed.isGpu && left === undefined && !isClosing)
-      returning = goBack().finally(() => {
-        returning = undefined;
-      });
-    const used = placed;
+  async #run<T>(index: number, call: (lane: Lane, isGpu: boolean) => Promise<T>): Promise<T> {
+    this.#goBackInTime();
+    const used = this.#placed;
     const callOn = async (on: Placed) => {
       on.calls += 1;
       try {
         return await call(await on.model.lane(index % on.model.info.lanes), on.isGpu);
       } finally {
         on.calls -= 1;
-        await closeLeft();
+        await this.#closeLeft();
       }
     };
     try {
       return await callOn(used);
     } catch (error) {
       // The model is being closed. A model that is loaded on the CPU now would stay open.
-      if (isClosing) throw error;
-      const isLeaving = moving !== undefined || placed !== used;
+      if (this.#isClosing) throw error;
+      const isLeaving = this.#moving !== undefined || this.#placed !== used;
       if (!used.isGpu || !(isGpuFailure(error) || (isLeaving && isClosed(error)))) throw error;
-      if (placed === used) {
-        moving ??= move(error).finally(() => {
-          moving = undefined; // a CPU that fails too may have memory later
+      if (this.#placed === used) {
+        this.#moving ??= this.#move(error).finally(() => {
+          this.#moving = undefined; // a CPU that fails too may have memory later
         });
       }
-      await moving;
-      return await callOn(placed);
+      await this.#moving;
+      return await callOn(this.#placed);
     }
   }
 
   /** What moves with the model; the CPU may have fewer lanes. */
-  const lane = (index: number): Lane => ({
-    get info() {
-      return placed.model.info;
-    },
-    transcribe: (samples, decoding, hooks = {}) =>
-      run(index, (current, isGpu) =>
-        isGpu
-          ? transcribeWhole(current, samples, decoding, hooks)
-          : current.transcribe(samples, decoding, hooks),
-      ),
-    detectLanguage: (samples, detection, hooks) =>
-      run(index, (current) => current.detectLanguage(samples, detection, hooks)),
-  });
-  const { transcribe, detectLanguage } = lane(0);
-  const movable: TranscriptionModel = {
-    get info() {
-      return placed.model.info;
-    },
-    transcribe,
-    detectLanguage,
-    lane: async (index) => (index === 0 ? movable : lane(index)),
-    close: async () => {
-      isClosing = true;
-      await Promise.allSettled([moving, returning]);
-      await Promise.all([placed.model.close(), left?.model.close()]);
-    },
-  };
-  return movable;
+  lane(index: number): Lane {
+    const info = () => this.#placed.model.info;
+    return {
+      get info() {
+        return info();
+      },
+      transcribe: (samples, decoding, hooks = {}) =>
+        this.#run(index, (current, isGpu) =>
+          isGpu
+            ? transcribeWhole(current, samples, decoding, hooks)
+            : current.transcribe(samples, decoding, hooks),
+        ),
+      detectLanguage: (samples, detection, hooks) =>
+        this.#run(index, (current) => current.detectLanguage(samples, detection, hooks)),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.allSettled([this.#moving, this.#returning]);
+    await Promise.all([this.#placed.model.close(), this.#left?.model.close()]);
+  }
 }
 
 /** Reports the segments only when the chunk is complete, so that a second attempt cannot report them twice. */

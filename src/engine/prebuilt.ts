@@ -1,9 +1,12 @@
 /**
- * The addon that is compiled already. It comes in a package of its own for each platform, which npm installs along with
- * this one where the platform is its own (scripts/pack.mjs).
+ * The addon that is compiled already, and the libraries for GPUs (scripts/pack.mjs). The addon comes in a package of its
+ * own for each platform, which npm installs along with this one where the platform is its own. A library for GPUs is
+ * installed by who has one, beside voxgate.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import type { GpuLibrary } from './types.ts';
 
 const require = createRequire(import.meta.url);
 const NAME = `@voxgate/engine-${process.platform}-${process.arch}`;
@@ -20,17 +23,27 @@ const { version, optionalDependencies } = require('../../package.json') as {
  * @throws Error when the package is of another version than this one, because the two know one another's functions
  */
 export function prebuiltAddon(): string | null {
-  let found: { version: string };
+  const found = installedVersion(NAME);
+  if (found === null) return null;
+  if (found !== version)
+    throw new Error(`${NAME} is of version ${found} and voxgate of ${version}: install ${NAME}@${version}`);
+  return require.resolve(NAME);
+}
+
+const gpuPackage = (library: GpuLibrary) => `${NAME}-${library}`;
+
+/** The folder of a library for GPUs that has a package of its own; null where it is not installed in this version. */
+export function prebuiltGpuFolder(library: GpuLibrary): string | null {
+  const name = gpuPackage(library);
+  return installedVersion(name) === version ? dirname(require.resolve(`${name}/package.json`)) : null;
+}
+
+function installedVersion(name: string): string | null {
   try {
-    found = require(`${NAME}/package.json`);
+    return (require(`${name}/package.json`) as { version: string }).version;
   } catch {
     return null;
   }
-  if (found.version !== version)
-    throw new Error(
-      `${NAME} is of version ${found.version} and voxgate of ${version}: install ${NAME}@${version}`,
-    );
-  return require.resolve(NAME);
 }
 
 /** What to do where the addon cannot be loaded, as an order. */
@@ -40,6 +53,11 @@ export function howToGetAddon(): string {
   return optionalDependencies?.[NAME] !== undefined
     ? `install ${NAME}@${version} (for systems with the GNU C library), or ${compile}`
     : compile;
+}
+
+/** What to do where the library for a kind of GPU is not installed, as an order. */
+export function howToGetGpuLibrary(library: GpuLibrary): string {
+  return isClone ? `run npm run build -- ${library}` : `install ${gpuPackage(library)}@${version}`;
 }
 
 /** The Debian package of a library that the addon was not loaded for; null for another reason. */

@@ -243,7 +243,7 @@ export interface EngineInfo {
   whisperVersion: string;
   ggmlVersion: string;
   devices: ComputeDevice[];
-  /** Those of ggml's libraries for GPUs that are beside the addon, whether they find a GPU or not. */
+  /** Those of ggml's libraries for GPUs that are installed, whether they find a GPU or not. */
   gpuLibraries: readonly GpuLibrary[];
   /** The level of instructions of the kernels on the CPU, as `SVC_CPU` names it; '' where none can be used. */
   cpuLevel: string;

@@ -23,6 +23,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
 import { programOnPath } from './program-on-path.ts';
+import { LIBRARY, softwareDevice } from './vulkan-world.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const SCRIPTS = join(ROOT, 'scripts');
@@ -111,6 +112,35 @@ test('voxgate doctor finds the engine of the package, with the level of this pro
   const found = Object.fromEntries(checks.map(({ name, state, says }) => [name, `${state}: ${says}`]));
   assert.match(found.engine ?? '', /^ok: whisper\.cpp [\d.]+, .*whisper/);
   assert.match(found.CPU ?? '', /^(ok|warning): \w+: \w+/);
+});
+
+test('a library for GPUs is installed beside it, without a compiler, and finds the device', async (t) => {
+  const device = softwareDevice();
+  if (!existsSync(LIBRARY) || device === null)
+    return t.skip('there is no library for tests or no software device: npm run build -- vulkan --floats');
+  const out = join(dir, 'gpu-packages');
+  const pack = [join(SCRIPTS, 'pack.mjs'), '--build=build-all-levels', '--gpu=build-vulkan-floats'];
+  execFileSync(process.execPath, [...pack, `--out=${out}`], { stdio: 'inherit' });
+  const name = `${ENGINE}-vulkan`;
+  await install(whole, join(out, `${name.replace('@', '').replace('/', '-')}-${version}.tgz`));
+  const own = { ...settings, ...device };
+  const voxgate = join(whole, 'bin/voxgate');
+  const { stdout } = await run(voxgate, ['doctor', '--verbose'], own);
+  assert.match(stdout, /^ok +GPU +vulkan:0: .*llvmpipe|^ok +GPU +vulkan:0: Vulkan0/m);
+  await using served = await serve(own, [voxgate, 'serve']);
+  assert.match(served.log(), /device=vulkan:0/);
+
+  const manifest = join(whole, 'lib/node_modules', name, 'package.json');
+  writeFileSync(
+    manifest,
+    JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), version: '9.9.9' }),
+  );
+  const asked = { ...own, SVC_DEVICE: 'vulkan' };
+  const other = await run(voxgate, ['doctor', '--verbose'], asked);
+  assert.match(
+    other.stdout,
+    new RegExp(`^warning +GPU .*Vulkan library is not installed: install ${name}@${version}`, 'm'),
+  );
 });
 
 test('the package holds what runs and what compiles, and no package in it runs a script', async () => {

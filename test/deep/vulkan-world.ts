@@ -11,13 +11,14 @@ import { writeWeights } from '../faults/fail-nth/weights.ts';
 import { addonWithout } from '../native/addon-folder.ts';
 import { compilePreloadLibrary } from '../preload-library.ts';
 
-const LIBRARY = new URL('../../build-vulkan-floats/lib/libggml-vulkan.so', import.meta.url).pathname;
+/** The library for tests. */
+export const LIBRARY = new URL('../../build-vulkan-floats/lib/libggml-vulkan.so', import.meta.url).pathname;
 const DRIVERS = '/usr/share/vulkan/icd.d';
 const data = (path: string) => new URL(`../native/data/${path}`, import.meta.url).pathname;
 const WHISPER = { state: 64, audioLayers: 4, textLayers: 4, mels: 80, vocab: 51865 };
 
 /** The environment in which ggml takes the software device and no other; null where the driver is not installed. */
-function softwareDevice(): Record<string, string> | null {
+export function softwareDevice(): Record<string, string> | null {
   if (process.env.GGML_VK_VISIBLE_DEVICES !== undefined) return {};
   const driver = existsSync(DRIVERS) && readdirSync(DRIVERS).find((name) => name.startsWith('lvp_icd'));
   return driver ? { VK_DRIVER_FILES: join(DRIVERS, driver), GGML_VK_VISIBLE_DEVICES: '0' } : null;

@@ -81,7 +81,10 @@ test('a GPU asked for by number that is not there is a warning that names what t
 
 test('a library that is missing or finds no GPU is named, with its own command and tool', () => {
   const absent = explainCpu('vulkan', [cpu, cuda(0)], here);
-  assert.match(absent?.message ?? '', /0 GPUs are usable.*no Vulkan library: npm run build -- vulkan/);
+  assert.match(
+    absent?.message ?? '',
+    /0 GPUs are usable.*Vulkan library is not installed: run npm run build -- vulkan/,
+  );
   const idle = { libraries: ['vulkan'] as const, present: false };
   assert.match(explainCpu('vulkan', [cpu], idle)?.message ?? '', /Vulkan library .* vulkaninfo/);
   assert.equal(explainCpu('auto', [cpu], idle)?.message, 'Models run on the CPU: no GPU was found here');
