@@ -431,7 +431,17 @@ test('Prometheus counts the same requests as the metrics', async () => {
   const dashboard = readFileSync(new URL('../../deploy/grafana-dashboard.json', import.meta.url), 'utf8');
   const asked = new Set([...dashboard.matchAll(/(?:voxgate|nodejs|process)_\w+/g)].map(([name]) => name));
   assert(asked.size > 8);
-  for (const name of asked) assert(text.includes(name), `the Grafana dashboard asks for ${name}`);
+  for (const name of asked) {
+    const histogram = /^(.*)_(?:bucket|sum|count)$/.exec(name)?.[1];
+    const type = histogram === undefined ? `# TYPE ${name} ` : `# TYPE ${histogram} histogram\n`;
+    assert(text.includes(type), `the Grafana dashboard asks for ${name}`);
+  }
+  const conversations = [...text.matchAll(/^# TYPE (voxgate_conversation_\w+) (\w+)$/gm)];
+  assert(conversations.length > 0);
+  for (const [, name, type] of conversations) {
+    const shown = type === 'histogram' ? `${name}_bucket` : (name ?? '');
+    assert(asked.has(shown), `no panel of the Grafana dashboard shows ${name}`);
+  }
   const [, errors, served] = /"(sum by \S+ \(rate\(\S*4xx\|5xx\S*) \/ (.*)",$/m.exec(dashboard) ?? [];
   assert(errors);
   assert.equal(served, errors.replace('4xx|5xx', '2xx|4xx|5xx'), 'its error rate is that of the metrics');
