@@ -1,7 +1,7 @@
 /** What `voxgate doctor` checks. Each check says what it found, or in one sentence what to do. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { access, constants, stat, statfs } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import { get } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { dirname } from 'node:path';
@@ -27,13 +27,16 @@ import { proxyFor } from '../models/proxy-connection.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
 import type { ProblemKind } from '../proxy/probe.ts';
+import {
+  type Finding,
+  folderChecks,
+  nearestExisting,
+  ok,
+  problem,
+  warning,
+  writable,
+} from './folder-checks.ts';
 import { type ListenAddress, listenAddresses, lookAt } from './listening-sockets.ts';
-
-export interface Finding {
-  /** A problem keeps the gateway, or a part that is switched on, from working. */
-  state: 'ok' | 'warning' | 'problem';
-  says: string;
-}
 
 export interface Check {
   name: string;
@@ -49,10 +52,6 @@ export interface Patient {
   store: ModelStore;
 }
 
-const ok = (says: string): Finding => ({ state: 'ok', says });
-const warning = (says: string): Finding => ({ state: 'warning', says });
-const problem = (says: string): Finding => ({ state: 'problem', says });
-
 const PROBE_MS = 3000;
 /** Files that the process opens besides one for each connection. */
 const OTHER_FILES = 256;
@@ -60,11 +59,8 @@ const OTHER_FILES = 256;
 /** @param verify whether the weights on disk are hashed, which takes seconds for each GB */
 export function checksOf(patient: Patient, verify: boolean): Check[] {
   const { config, engine, store } = patient;
-  const { observability } = config;
   const inventory = createInventory(config, { info: () => undefined, warn: () => undefined });
   const check = (name: string, run: Check['run']): Check => ({ name, run });
-  const folder = (name: string, path: string, bad: typeof problem, setting: string) =>
-    check(`folder of ${name}`, () => writable(path, bad, setting));
   return [
     check('settings', async () => settings(patient)),
     check('ffmpeg', () => ffmpeg(config)),
@@ -77,15 +73,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('speech upstream', () => upstream(config, 'tts', inventory)),
     check('chat upstream', () => upstream(config, 'llm', inventory)),
     ...listening(config),
-    folder('models', config.modelDir, config.modelDownload ? problem : warning, 'SVC_MODEL_DIR'),
-    folder('uploads', config.tmpDir, problem, 'SVC_TMP_DIR'),
-    folder('crashes', config.crashDir, warning, 'SVC_CRASH_DIR'),
-    ...(observability.accessLog && observability.logDir !== '-'
-      ? [folder('access log', observability.logDir, problem, 'SVC_OBS_LOG_DIR')]
-      : []),
-    ...(observability.payload
-      ? [folder('captures', observability.payloadDir, problem, 'SVC_OBS_PAYLOAD_DIR')]
-      : []),
+    ...folderChecks(config).map(({ name, run }) => check(`folder of ${name}`, run)),
     check('space for uploads', () => space(config)),
     check('open files', async () => openFiles(config)),
     check('memory', async () => memory(config)),
@@ -308,31 +296,6 @@ async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boo
     return false;
   } finally {
     clearTimeout(timer);
-  }
-}
-
-async function writable(path: string, bad: typeof problem, setting: string): Promise<Finding> {
-  const existing = await nearestExisting(path);
-  const user = process.geteuid?.() ?? 'this user';
-  try {
-    if (!(await stat(existing)).isDirectory())
-      return bad(`${existing} is not a folder: set ${setting} to one`);
-    await access(existing, constants.W_OK | constants.X_OK);
-    return ok(existing === path ? path : `${path} will be made`);
-  } catch {
-    return bad(
-      `user ${user} may not write to ${existing}: change its owner, or set ${setting} to another folder`,
-    );
-  }
-}
-
-async function nearestExisting(path: string): Promise<string> {
-  for (let at = path; ; at = dirname(at)) {
-    const exists = await stat(at).then(
-      () => true,
-      () => false,
-    );
-    if (exists || at === dirname(at)) return at;
   }
 }
 

@@ -3,7 +3,8 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
-import { type Check, checksOf, type Finding, type Patient } from './doctor-checks.ts';
+import { type Check, checksOf, type Patient } from './doctor-checks.ts';
+import type { Finding } from './folder-checks.ts';
 import { examples } from './options.ts';
 
 interface Diagnosis extends Finding {

@@ -11,6 +11,7 @@ import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import type { ModelStore } from '../models/store.ts';
 import { VERSION } from '../version.ts';
+import { folderChecks } from './folder-checks.ts';
 import { bindSockets } from './listening-sockets.ts';
 import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
@@ -102,9 +103,18 @@ async function serve(
     ...(wyoming && { wyoming }),
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log, onSignal });
+  void tellFolders(config, log); // a file system that hangs must not keep the models from loading
   const audioProblem = await app.audioProblem();
   if (audioProblem !== null) log.warn(audioProblem);
   await preload(app, config, { log });
+}
+
+/** Says which folders cannot be written, before a request finds out. */
+async function tellFolders(config: Config, log: Logger): Promise<void> {
+  for (const { name, run } of folderChecks(config)) {
+    const { state, says } = await run();
+    if (state !== 'ok') log[state === 'problem' ? 'error' : 'warn'](`folder of ${name}: ${says}`);
+  }
 }
 
 /**

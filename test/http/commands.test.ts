@@ -98,6 +98,24 @@ test('models that cannot be preloaded are lines in the log, and the gateway stil
   assert.equal((await fetch(`${served.base}/health`)).status, 200);
 });
 
+test('folders that cannot be written are named at the start, with what to do', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-commands-test-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'file');
+  writeFileSync(file, '');
+  await using served = await serve({
+    ...{ SVC_OBS_ACCESS_LOG_ENABLED: '1', SVC_OBS_LOG_DIR: join(file, 'logs') },
+    ...{ SVC_OBS_PAYLOAD_ENABLED: '1', SVC_OBS_PAYLOAD_DIR: file, SVC_CRASH_DIR: dir },
+  });
+  const lines = () => served.log().match(/\w+ folder of .*/gm) ?? [];
+  await until('both are named', () => lines().length === 2, 20_000);
+  assert.deepEqual(lines(), [
+    `error folder of access log: ${file} is not a folder: set SVC_OBS_LOG_DIR to one`,
+    `error folder of captures: ${file} is not a folder: set SVC_OBS_PAYLOAD_DIR to one`,
+  ]);
+  assert.equal((await fetch(`${served.base}/health`)).status, 200);
+});
+
 for (const [name, value, sentence] of [
   ['SVC_PORT', 'http', /^voxgate: SVC_PORT cannot be "http"/],
   ['SVC_MODEL_PRELOAD', 'multilingual-bse', /^voxgate: SVC_MODEL_PRELOAD cannot hold "multilingual-bse"/],
