@@ -8,6 +8,6 @@ import { cliDocument, manPage } from '../src/cli/reference.ts';
 import { withSettingsTables } from '../src/cli/settings-document.ts';
 
 mkdirSync('man', { recursive: true });
-writeFileSync('docs/cli.md', cliDocument(createProgram()));
-writeFileSync('man/voxgate.1', manPage(createProgram()));
+writeFileSync('docs/cli.md', cliDocument(await createProgram()));
+writeFileSync('man/voxgate.1', manPage(await createProgram()));
 writeFileSync('docs/configuration.md', withSettingsTables(readFileSync('docs/configuration.md', 'utf8')));

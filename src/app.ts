@@ -47,7 +47,7 @@ import { livePaths } from './live/realtime/openapi.ts';
 import { createRealtime, type RealtimeDeps } from './live/realtime/route.ts';
 import { createWyoming, infoOf } from './live/wyoming/server.ts';
 import { usableMemoryBytes } from './machine.ts';
-import { createModelCaches, type ModelCaches } from './model-caches.ts';
+import { createModelCaches } from './model-caches.ts';
 import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import { withoutAlias } from './models/names.ts';
 import type { ModelStore } from './models/store.ts';
@@ -70,16 +70,12 @@ export interface AppDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
-  /** The models, where some are being loaded already; the app makes its own otherwise. */
-  caches?: ModelCaches | undefined;
   /** The crashes that the dashboard shows. */
   crashes: Pick<Crashes, 'list'>;
   /** Tests pass smaller limits. */
   budgets?: OtherBudgets | undefined;
   /** Called with the id of the request that has taken the slot, and with null when the slot is free again. */
   onHolder?: ((requestId: string | null) => void) | undefined;
-  /** Called with the second of its audio up to which a file has its text, each time that it has more of it. */
-  onHeard?: ((sec: number) => void) | undefined;
   /** Called once for every request, after its response has ended. */
   onExchange?(exchange: Exchange): void;
 }
@@ -165,7 +161,7 @@ function buildEngine(config: Config, deps: AppDeps) {
     liveSessions: () => livePlaces.holders(),
     build: { version: VERSION, cpu: deps.engine.info.cpuLevel, device: deps.device.device },
   });
-  const caches = deps.caches ?? createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
+  const caches = createModelCaches(config, { ...deps, prometheus: instruments.prometheus });
   const naming = createNaming(config, deps, caches);
   return {
     budgets,
@@ -182,12 +178,7 @@ function buildEngine(config: Config, deps: AppDeps) {
     watch: createWatch({ folders: () => foldersOf(config, instruments), memoryBytes: usableMemoryBytes() }),
     caches,
     naming,
-    transcription: createTranscription(
-      naming,
-      deps,
-      { slot, beamSize: config.beamSize, onHeard: deps.onHeard },
-      caches,
-    ),
+    transcription: createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches),
     audio: createAudioOpener({
       engine: deps.engine,
       searchPath: config.environment.PATH ?? '',

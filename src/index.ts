@@ -6,9 +6,10 @@ import { ownBaseUrl } from './address.ts';
 import { callLine } from './cli/call-line.ts';
 import { checkModelSettings } from './cli/model-settings.ts';
 import { openEngine, quietLog } from './cli/open-engine.ts';
-import { startPrivateGateway } from './cli/private-gateway.ts';
+import { type Question, RequestError } from './cli/question.ts';
 import { preload, startGateway } from './cli/start-gateway.ts';
-import { type Asked, askFor, RequestError } from './cli/transcribe-client.ts';
+import { askFor } from './cli/transcribe-client.ts';
+import { startTranscriber } from './cli/transcriber.ts';
 import { ConfigError, readConfig, type Settings } from './config/config.ts';
 import { GatewayError } from './errors.ts';
 import type { diarizedSchema, jsonSchema, verboseSchema } from './http/openapi/openapi.ts';
@@ -97,7 +98,8 @@ export async function createGateway(settings: Settings = {}): Promise<Gateway> {
     [Symbol.asyncDispose]: close,
     async transcribe(audio, fields, { signal } = {}) {
       const asked = { base: url, key: config.apiKeys[0], ...question(audio, fields, signal) };
-      return await line.inTurn(asked.signal, (until) => ask({ ...asked, until }));
+      const body = await line.inTurn(asked.signal, (until) => askFor({ ...asked, until }));
+      return answerOf(asked.fields, body);
     },
   };
 }
@@ -119,8 +121,8 @@ export async function transcribe<F extends Fields = Record<never, never>>(
   const asked = question(audio, fields, signal);
   asked.signal.throwIfAborted();
   const { config, ...parts } = open(settings);
-  await using gateway = await startPrivateGateway(config, parts);
-  return await ask({ ...gateway, ...asked });
+  await using transcriber = await startTranscriber(config, parts);
+  return answerOf(asked.fields, await transcriber.ask(asked));
 }
 
 function open(settings: Settings) {
@@ -144,12 +146,11 @@ function question(audio: Audio, fields: Fields | undefined, signal = new AbortCo
   const { stream = 'off', ...sent } = Object.fromEntries(texts);
   if (isTruthy(`${stream}`))
     throw new TypeError('stream cannot be on: the answer comes as a whole, and in parts over HTTP only');
-  return { audio: contentOf(audio), fields: sent as Asked['fields'], signal };
+  return { audio: contentOf(audio), fields: sent as Question['fields'], signal };
 }
 
-async function ask<Answer>(asked: Asked): Promise<Answer> {
-  const body = await askFor(asked);
-  const isText = ['text', 'srt', 'vtt'].includes(asked.fields.response_format as string);
+function answerOf<Answer>(fields: Question['fields'], body: string): Answer {
+  const isText = ['text', 'srt', 'vtt'].includes(fields.response_format as string);
   return (isText ? body : JSON.parse(body)) as Answer;
 }
 
@@ -159,7 +160,7 @@ function shuttingDown(): RequestError {
   return new RequestError(status, JSON.stringify({ error: { kind, message } }));
 }
 
-function contentOf(audio: Audio): Asked['audio'] {
+function contentOf(audio: Audio): Question['audio'] {
   if (typeof audio === 'string' || audio instanceof Blob) return audio;
   if (audio instanceof URL) return fileURLToPath(audio);
   if (types.isAnyArrayBuffer(audio) || ArrayBuffer.isView(audio)) return new Blob([audio as ArrayBuffer]);

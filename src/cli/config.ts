@@ -1,13 +1,12 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
-import { readConfig } from '../config/config.ts';
 import {
   type DescribedSetting,
   describedGroups,
   type ShownSetting,
   shownGroups,
 } from '../config/shown-settings.ts';
-import { checkModelSettings } from './model-settings.ts';
+import { checkedSettings } from './model-settings.ts';
 import { examples } from './options.ts';
 
 /** The exit code is 0, or 2 when a setting is wrong; the message then names it. */
@@ -26,8 +25,7 @@ export function registerConfigCommand(
         stdout.write(exampleFile());
         return;
       }
-      const { config, warnings } = readConfig();
-      checkModelSettings(config); // as `serve` does, which would not start
+      const { config, warnings } = checkedSettings(); // as `serve` does, which would not start
       const shown = shownGroups(config).flatMap(({ settings }) => settings);
       stdout.write(json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown));
       if (!json) for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);

@@ -2,9 +2,16 @@
  * Checks the settings that name models against the catalogue, so that a typing error stops the start instead of
  * failing the requests that use the name. `config.ts` cannot do this, because it may not import routing.
  */
-import { type Config, ConfigError } from '../config/config.ts';
+import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { CATALOGUE } from '../models/catalogue.ts';
 import { MODEL_IDS, type RoutableModel, resolveName, route } from '../transcription/routing.ts';
+
+/** The settings of the environment. @throws ConfigError */
+export function checkedSettings(): ReturnType<typeof readConfig> {
+  const settings = readConfig();
+  checkModelSettings(settings.config);
+  return settings;
+}
 
 /** @throws ConfigError that names the setting, the value and the nearest known names */
 export function checkModelSettings(

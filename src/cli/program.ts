@@ -1,26 +1,13 @@
-/** The command line. Each command has a file of its own; this one gives it the parts it needs. */
+/**
+ * The command line. Each command has a file of its own; this one gives it the parts it needs. To load all of them takes
+ * longer than most commands run, so a command that is named is loaded alone.
+ */
 import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
-import { excerpt, inWords } from '../errors.ts';
-import { createModelCaches } from '../model-caches.ts';
-import { ALL_WEIGHTS } from '../models/catalogue.ts';
-import { createLog } from '../observability/log.ts';
-import { createNaming, type Naming } from '../recognition.ts';
-import { MODEL_IDS, nearestNames } from '../transcription/routing.ts';
+import { inWords } from '../errors.ts';
 import { VERSION } from '../version.ts';
-import { registerBuildCommand } from './build.ts';
-import { registerCompletionCommand } from './completion.ts';
-import { registerConfigCommand } from './config.ts';
-import { registerDoctorCommand } from './doctor.ts';
-import { registerLiveCommand } from './live.ts';
-import { checkModelSettings } from './model-settings.ts';
-import { registerModelsCommand } from './models.ts';
-import { type Engine, openEngine, quietLog } from './open-engine.ts';
-import { startPrivateGateway } from './private-gateway.ts';
-import { registerReplayCommand } from './replay.ts';
-import { registerServeCommand } from './serve.ts';
-import { registerTranscribeCommand } from './transcribe.ts';
+import type { Engine } from './open-engine.ts';
 
 type EngineFor = (config: Config, log: Logger) => Engine;
 
@@ -29,12 +16,12 @@ type EngineFor = (config: Config, log: Logger) => Engine;
  * @param engineFor tests give an engine of their own
  */
 export async function run(argv: string[], engineFor?: EngineFor): Promise<void> {
-  const program = createProgram(engineFor).hook('preAction', (_program, command) => {
-    if (command.name() === 'serve') process.stdout.removeListener('error', reportLostOutput);
-  });
   outliveReaders();
   process.stdout.once('error', reportLostOutput);
   try {
+    const program = (await createProgram(engineFor, argv[2])).hook('preAction', (_program, command) => {
+      if (command.name() === 'serve') process.stdout.removeListener('error', reportLostOutput);
+    });
     await program.parseAsync(argv);
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -46,69 +33,46 @@ export async function run(argv: string[], engineFor?: EngineFor): Promise<void> 
   }
 }
 
-export function createProgram(engineFor: EngineFor = openEngine): Command {
+/** In the order of the help. */
+const COMMANDS: readonly {
+  name: string;
+  register(program: Command, engineFor?: EngineFor): Promise<void>;
+}[] = [
+  { name: 'serve', register: registerServe },
+  { name: 'transcribe', register: registerTranscribe },
+  { name: 'models', register: registerModels },
+  {
+    name: 'config',
+    register: async (program) => (await import('./config.ts')).registerConfigCommand(program),
+  },
+  { name: 'doctor', register: registerDoctor },
+  {
+    name: 'replay',
+    async register(program) {
+      const { registerReplayCommand } = await import('./replay.ts');
+      registerReplayCommand(program, () => readConfig().config);
+    },
+  },
+  {
+    name: 'live',
+    async register(program) {
+      const { registerLiveCommand } = await import('./live.ts');
+      registerLiveCommand(program, () => readConfig().config);
+    },
+  },
+  { name: 'build', register: async (program) => (await import('./build.ts')).registerBuildCommand(program) },
+];
+
+/** @param named the command that is wanted; where it is none of `COMMANDS`, all of them are loaded */
+export async function createProgram(engineFor?: EngineFor, named = ''): Promise<Command> {
   const program = new Command('voxgate')
     .exitOverride() // an exit of its own would not wait until its help is written
     .description('One HTTP gateway for speech-to-text, text-to-speech and chat, speaking the OpenAI API')
     .version(VERSION);
-  registerServeCommand(program, {
-    settings() {
-      const { config, warnings } = readConfig();
-      checkModelSettings(config);
-      return { config, warnings, log: createLog(config.logLevel) };
-    },
-    open: (settings) => ({ ...settings, ...engineFor(settings.config, settings.log) }),
-  });
-  registerTranscribeCommand(program, {
-    config() {
-      const { config } = readConfig();
-      checkModelSettings(config);
-      return config;
-    },
-    start(config, request) {
-      const log = quietLog(config);
-      return startPrivateGateway(config, { ...engineFor(config, log), log }, request);
-    },
-  });
-  registerModelsCommand(program, {
-    async open() {
-      const { config } = readConfig();
-      const log = quietLog(config);
-      const parts = engineFor(config, log);
-      const prometheus = { modelLoaded: () => undefined, modelUnloaded: () => undefined };
-      const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log, prometheus }));
-      return { store: parts.store, modelId: (name) => weightsNamed(name, naming) };
-    },
-  });
-  registerConfigCommand(program);
-  registerDoctorCommand(program, () => {
-    const { config, warnings } = readConfig();
-    checkModelSettings(config);
-    return { config, warnings, ...engineFor(config, createLog('error')) };
-  });
-  registerReplayCommand(program, () => readConfig().config);
-  registerLiveCommand(program, () => readConfig().config);
-  registerBuildCommand(program);
-  registerCompletionCommand(program, {
-    stored: ALL_WEIGHTS.map(({ id }) => id),
-    requested: MODEL_IDS,
-  });
+  const wanted = COMMANDS.filter(({ name }) => name === named);
+  for (const { register } of wanted.length > 0 ? wanted : COMMANDS) await register(program, engineFor);
+  if (wanted.length === 0) await registerCompletion(program);
   return program;
-}
-
-/**
- * The id of a model that transcribes, or of other weights.
- * @throws Error that suggests the nearest names
- */
-function weightsNamed(name: string, { modelId, aliases }: Pick<Naming, 'modelId' | 'aliases'>): string {
-  const ids = ALL_WEIGHTS.map(({ id }) => id);
-  const id = modelId(name) ?? name;
-  if (ids.includes(id)) return id;
-  const [nearest, ...others] = nearestNames(name, ids, aliases).slice(0, 3);
-  const also = others.length > 0 ? ` (or ${others.join(', ')})` : '';
-  throw new Error(
-    `There is no model "${excerpt(name)}". Did you mean ${nearest}${also}? voxgate models list shows all of them`,
-  );
 }
 
 /**
@@ -127,4 +91,59 @@ function reportLostOutput(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return;
   process.exitCode = 1;
   process.stderr.write(`voxgate: the output cannot be written: ${inWords(error)}\n`);
+}
+
+async function registerServe(program: Command, engineFor?: EngineFor): Promise<void> {
+  const { registerServeCommand } = await import('./serve.ts');
+  const { checkedSettings } = await import('./model-settings.ts');
+  const { createLog } = await import('../observability/log.ts');
+  const { openEngine } = await import('./open-engine.ts');
+  const open = engineFor ?? openEngine;
+  registerServeCommand(program, {
+    settings() {
+      const settings = checkedSettings();
+      return { ...settings, log: createLog(settings.config.logLevel) };
+    },
+    open: (settings) => ({ ...settings, ...open(settings.config, settings.log) }),
+  });
+}
+
+async function registerTranscribe(program: Command, engineFor?: EngineFor): Promise<void> {
+  const { registerTranscribeCommand } = await import('./transcribe.ts');
+  const { checkedSettings } = await import('./model-settings.ts');
+  registerTranscribeCommand(program, {
+    config: () => checkedSettings().config,
+    async start(config, request) {
+      const { startTranscriber } = await import('./transcriber.ts');
+      const { openEngine, quietLog } = await import('./open-engine.ts');
+      const log = quietLog(config);
+      return startTranscriber(config, { ...(engineFor ?? openEngine)(config, log), log }, request);
+    },
+  });
+}
+
+async function registerModels(program: Command, engineFor?: EngineFor): Promise<void> {
+  const { registerModelsCommand } = await import('./models.ts');
+  const { openModels } = await import('./open-models.ts');
+  const { openEngine } = await import('./open-engine.ts');
+  registerModelsCommand(program, { open: () => openModels(engineFor ?? openEngine) });
+}
+
+async function registerDoctor(program: Command, engineFor?: EngineFor): Promise<void> {
+  const { registerDoctorCommand } = await import('./doctor.ts');
+  const { checkedSettings } = await import('./model-settings.ts');
+  const { createLog } = await import('../observability/log.ts');
+  const { openEngine } = await import('./open-engine.ts');
+  registerDoctorCommand(program, () => {
+    const settings = checkedSettings();
+    return { ...settings, ...(engineFor ?? openEngine)(settings.config, createLog('error')) };
+  });
+}
+
+/** It completes all the commands that were registered before it. */
+async function registerCompletion(program: Command): Promise<void> {
+  const { registerCompletionCommand } = await import('./completion.ts');
+  const { ALL_WEIGHTS } = await import('../models/catalogue.ts');
+  const { MODEL_IDS } = await import('../transcription/routing.ts');
+  registerCompletionCommand(program, { stored: ALL_WEIGHTS.map(({ id }) => id), requested: MODEL_IDS });
 }

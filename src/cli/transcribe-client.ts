@@ -1,62 +1,31 @@
 /** Asks a gateway for the text of a file, as any client of the API does. */
 import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
-import { access, constants, stat } from 'node:fs/promises';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
-import { addAbortSignal, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { reachedAt } from '../address.ts';
-import type { Fields } from './transcribe-fields.ts';
+import { BUSY_SEC, bytesOf, piecesOf, type Question, RequestError, readable } from './question.ts';
 
-export interface Asked {
+export interface Asked extends Question {
   /** The gateway, as `http://host:port` or `unix:/path`. */
   base: string;
   key: string | undefined;
-  /** The path of a file, or the bytes of one. */
-  audio: string | Blob;
-  fields: Fields;
-  signal: AbortSignal;
   /** After its abort nothing more is sent, but the request under way goes on; `signal` if it is absent. */
   until?: AbortSignal | undefined;
   /** Called with the message of the gateway each time that it is busy and will be asked again. */
   onBusy?: ((message: string) => void) | undefined;
-  /** Called with each segment as soon as it is known; only for texts without speakers. */
-  onSegment?: ((segment: { delta: string; end: number }) => void) | undefined;
 }
 
-/** A gateway that is busy is asked again for this long: the slot may serve somebody else's long file. */
-export const BUSY_SEC = 3600;
 const LONGEST_REST_SEC = 60;
 /** A gateway that is overloaded does not say when to come again. */
 const OVERLOADED_REST_SEC = 5;
 /** A connection whose other end is gone is noticed, also while a long file is heard and no byte is sent. */
 const KEEP_ALIVE_MS = 30_000;
-const MOST_BYTES = 256 * 1024 * 1024;
-const PIECE_BYTES = 1024 * 1024;
-
-/** A gateway answered with an error. The message is a sentence for people; programs look at `status` and `kind`. */
-export class RequestError extends Error {
-  override readonly name = 'RequestError';
-  /** Of HTTP. */
-  readonly status: number;
-  /** One of the error kinds of the API; undefined where something else than a gateway answered. */
-  readonly kind: string | undefined;
-  /** The code of the API; undefined where something else than a gateway answered. */
-  readonly code: string | undefined;
-
-  constructor(status: number, body: string) {
-    const { message, kind, code } = errorIn(body);
-    super(status === 200 || kind !== undefined ? message : `${message} (status ${status})`);
-    this.status = status;
-    this.kind = kind;
-    this.code = code;
-  }
-}
 
 /**
  * The body of the answer.
@@ -93,24 +62,6 @@ async function askWhileBusy(asked: Asked): Promise<string> {
     const restMs = Math.min(restSec, LONGEST_REST_SEC) * 1000;
     await sleep(restMs, undefined, { signal: until }).catch(() => until.throwIfAborted());
   }
-}
-
-/** What a shell has opened for the command: `<(arecord …)` and `/dev/stdin`. */
-const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
-
-/**
- * The path of a file, or the bytes of a pipe. A pipe can be read only once, and a busy gateway is asked several times,
- * so its bytes are kept. A pipe that the shell has not opened is refused, because opening it may block the process.
- */
-async function readable(path: string, signal: AbortSignal): Promise<string | Blob> {
-  const info = await stat(path);
-  await access(path, constants.R_OK);
-  if (info.isFile()) return path;
-  const opened = OPENED.exec(path);
-  if (opened === null || !info.isFIFO()) throw new Error(`${path} is no regular file`);
-  const pipe = new Socket({ fd: Number(opened[1] ?? 0), readable: true, writable: false });
-  const tooLong = `${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`;
-  return new Blob([await bytesOf(addAbortSignal(signal, pipe), tooLong)]);
 }
 
 async function send({
@@ -153,11 +104,9 @@ async function send({
   async function* content() {
     yield parts.subarray(0, endOfFile);
     try {
-      yield* piecesOf(file);
+      yield* piecesOf(file, typeof audio === 'string' ? audio : 'The audio');
     } catch (error) {
-      unread = new Error(`${typeof audio === 'string' ? audio : 'The audio'} cannot be read`, {
-        cause: error,
-      });
+      unread = error;
       throw error;
     }
     yield parts.subarray(endOfFile);
@@ -170,23 +119,6 @@ async function send({
   } catch (error) {
     throw unread ?? error; // the request only knows that it was not sent whole
   }
-}
-
-/** The stream of a Blob that is left before its end would keep the file open until Node collects it. */
-async function* piecesOf(file: Blob): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < file.size; at += PIECE_BYTES)
-    yield new Uint8Array(await file.slice(at, at + PIECE_BYTES).arrayBuffer());
-}
-
-async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of stream) {
-    bytes += part.length;
-    if (bytes > MOST_BYTES) throw new Error(tooLong);
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
 }
 
 /**
@@ -202,13 +134,4 @@ async function streamedText(stream: Readable, onSegment: NonNullable<Asked['onSe
     else if (event.type === 'error') throw new RequestError(200, JSON.stringify(event));
   }
   throw new Error('The answer broke off');
-}
-
-function errorIn(body: string): { message: string; kind?: string; code?: string } {
-  try {
-    const { message, kind, code } = JSON.parse(body).error;
-    return { message: String(message), kind, code };
-  } catch {
-    return { message: body.slice(0, 200) || 'The gateway said nothing' };
-  }
 }

@@ -1,4 +1,5 @@
 /** `voxgate transcribe <files...>` writes down audio files, in this process or with a gateway that runs already. */
+import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError } from 'commander';
 import pMap from 'p-map';
 import type { Config } from '../config/config.ts';
@@ -6,19 +7,18 @@ import { inWords } from '../errors.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import { showsSpeakers } from '../wire/formats.ts';
 import { parseRequest } from '../wire/request.ts';
-import { type AudioBar, createAudioBar } from './audio-bar.ts';
+import type { AudioBar } from './audio-bar.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
 import { examples, toUrl } from './options.ts';
-import type { PrivateGateway } from './private-gateway.ts';
-import { type Asked, askFor, BUSY_SEC, RequestError } from './transcribe-client.ts';
+import { BUSY_SEC, type Question, RequestError, type Transcriber } from './question.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
 import { unreached } from './unreached.ts';
 
 export interface TranscribeDeps {
   config(): Config;
-  /** Starts a gateway that only this process uses. */
-  start(config: Config, request: TranscriptionRequest): Promise<PrivateGateway>;
+  /** Starts what transcribes in this process. */
+  start(config: Config, request: TranscriptionRequest): Promise<Transcriber>;
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WritableStream;
 }
@@ -82,37 +82,27 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   const titled = paths.length > 1 || first.value.path !== paths[0];
   const outputs = createOutputs({ ...options, format: formatIn(fields), titled, stdout, stderr });
   await outputs.prepare();
-  await using gateway =
+  await using transcriber =
     options.server === undefined
       ? await work.start(config, parseRequest(fields, config.modelAliases))
-      : {
-          base: options.server,
-          key: config.apiKeys[0],
-          durationOf: undefined,
-          onHeard: undefined,
-          async [Symbol.asyncDispose]() {},
-        };
+      : await askingGateway(options.server, config.apiKeys[0], stderr);
   async function* all() {
     if (!first.done) yield first.value;
     yield* files;
   }
   const inParts = comesInParts(fields, config);
-  const isSeen = inParts || gateway.onHeard !== undefined;
+  const isSeen = inParts || options.server === undefined;
   // Somebody looks on, and what they see has one place.
   const isWatched = isSeen && isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
+  const createBar = isWatched ? (await import('./audio-bar.ts')).createAudioBar : null;
   let failures = 0;
-  let told = false;
-  const onBusy = (message: string) => {
-    if (!told) stderr.write(`${gateway.base}: ${message}: waiting for up to ${BUSY_SEC / 60} min\n`);
-    told = true;
-  };
   const transcribe = async (file: AudioFile) => {
-    const asked = { ...gateway, audio: file.path, fields, signal, onBusy };
-    const view = isWatched ? createAudioBar(file.path, stderr as NodeJS.WriteStream) : null;
-    void view?.begin(gateway.durationOf?.(file.path));
-    if (view && !inParts) gateway.onHeard?.(view.update);
+    const view = createBar?.(file.path, stderr as NodeJS.WriteStream) ?? null;
+    void view?.begin(transcriber.durationOf?.(file.path));
+    const question = { audio: file.path, fields, signal, onHeard: inParts ? undefined : view?.update };
     const seen = { view, inParts, isShown: isTerminal(stdout) };
-    if (!(await transcribeOne(file, asked, outputs, seen)) && !signal.aborted) failures += 1;
+    if (!(await transcribeOne(file, { transcriber, question }, outputs, seen)) && !signal.aborted)
+      failures += 1;
   };
   try {
     await pMap(all(), transcribe, { concurrency: options.jobs, signal });
@@ -120,6 +110,33 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     if (!signal.aborted) throw error;
   }
   return failures > 0 ? 1 : 0;
+}
+
+/** A gateway that runs already. That it is busy is told once. */
+async function askingGateway(
+  base: string,
+  key: string | undefined,
+  stderr: NodeJS.WritableStream,
+): Promise<Transcriber> {
+  const { askFor } = await import('./transcribe-client.ts');
+  let told = false;
+  const onBusy = (message: string) => {
+    if (!told) stderr.write(`${base}: ${message}: waiting for up to ${BUSY_SEC / 60} min\n`);
+    told = true;
+  };
+  return {
+    async ask(question) {
+      try {
+        return await askFor({ ...question, base, key, onBusy });
+      } catch (error) {
+        const why = unreached(error, base);
+        throw why === null
+          ? error
+          : Object.assign(new Error(why), { code: (error as NodeJS.ErrnoException).code });
+      }
+    },
+    async [Symbol.asyncDispose]() {},
+  };
 }
 
 interface Seen {
@@ -133,7 +150,7 @@ interface Seen {
 
 async function transcribeOne(
   file: AudioFile,
-  asked: Asked,
+  { transcriber, question }: { transcriber: Transcriber; question: Question },
   outputs: Outputs,
   { view, inParts, isShown }: Seen,
 ): Promise<boolean> {
@@ -148,14 +165,17 @@ async function transcribeOne(
       else view?.close();
       part?.(delta);
     };
-    const body = await askFor({ ...asked, onSegment: view !== null && inParts ? onSegment : undefined });
+    const body = await transcriber.ask({
+      ...question,
+      onSegment: view !== null && inParts ? onSegment : undefined,
+    });
     view?.close();
     await output.write(body);
     return true;
   } catch (error) {
     view?.close();
-    if (asked.signal.aborted) return false;
-    outputs.fail(file, unreached(error, asked.base) ?? inWords(error));
+    if (question.signal.aborted) return false;
+    outputs.fail(file, inWords(error));
     if (isPassing(error)) file.again?.();
     return false;
   }
@@ -181,6 +201,7 @@ function isPassing(error: unknown): boolean {
 /** Runs a task that stops at the first Ctrl-C, or when its output is lost; the second Ctrl-C leaves it. */
 async function interruptible(task: (signal: AbortSignal) => Promise<number>): Promise<number> {
   const interrupt = new AbortController();
+  setMaxListeners(0, interrupt.signal); // each job under way has some
   const stop = () => interrupt.abort(new Error('interrupted'));
   const onSignal = () => {
     process.exitCode = INTERRUPTED;

@@ -7,25 +7,18 @@ import type { Logger } from 'winston';
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { Aliases } from '../models/names.ts';
-import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
+import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
-import { openTranscription, type Summary, type TranscriptionDeps } from '../transcription/session.ts';
+import type { Summary, TranscriptionDeps } from '../transcription/session.ts';
 import { alignmentFields, parseAlignment } from '../wire/alignment-fields.ts';
-import {
-  type FormattedBody,
-  formatAlignment,
-  formatTranscript,
-  showsSpeakers,
-  showsTimes,
-  type Transcript,
-} from '../wire/formats.ts';
+import { type FormattedBody, formatAlignment, formatTranscript, type Transcript } from '../wire/formats.ts';
 import { parseRequest, transcriptionFields } from '../wire/request.ts';
 import { turnOf } from './admission.ts';
+import { asShown, transcribed } from './listening.ts';
 import { type Notes, notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
 import { deploymentOf } from './server/request-target.ts';
-import { eventAnswer, type TranscriptionAnswer, wholeAnswer } from './transcription-response.ts';
-import { readReferences } from './upload/references.ts';
+import { eventAnswer, wholeAnswer } from './transcription-response.ts';
 import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {
@@ -78,7 +71,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     const fields = model === undefined ? upload.fields : { ...upload.fields, model };
     const parsed = dialect.request(fields, req, deps.transcription.aliases);
     notes.model = parsed.model; // the name, for a request that fails before a model is chosen
-    const request = { ...parsed, speakers: showsSpeakers(parsed) ? parsed.speakers : null };
+    const request = asShown(parsed);
     using answer = request.stream
       ? eventAnswer(request, res, { signal, log: deps.log })
       : wholeAnswer(res, (transcript) => dialect.answer(transcript, request, req));
@@ -86,64 +79,34 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
       // What the request held is free before the client sees the end, so its next request does not find it taken.
       const { isFree } = deps.transcription.slot;
       const slot = { isFree, take: () => turnOf(res).take(signal) };
-      const listening = listen(
-        { request, known: parsed.speakers?.known ?? [], upload, signal },
-        answer,
-        { ...deps, transcription: { ...deps.transcription, slot } },
-        { notes, enoughSec: dialect.enoughSec ?? Number.POSITIVE_INFINITY },
+      const listening = transcribed(
+        request,
+        parsed.speakers?.known ?? [],
+        {
+          audio: upload,
+          open: (path, opening, channel) =>
+            deps.openAudio(path, opening, { network: upload.network, channel }),
+          requestId: notes.requestId,
+          signal,
+          enoughSec: dialect.enoughSec,
+          onRoute: (route) => noteRoute(notes, route),
+          onFetching: answer.begin,
+          onBegun(route) {
+            notes.slotTaken();
+            answer.begin(route);
+          },
+          onSegment: answer.segment,
+        },
+        { ...deps.transcription, slot },
       );
       const transcript = await listening.finally(() => upload[Symbol.asyncDispose]());
+      noteSummary(notes, transcript.summary);
       await answer.end(transcript);
       logTranscript(deps.log, transcript, notes);
     } catch (thrown) {
       await answer.fail(thrown);
     }
   };
-}
-
-/** @param known the voices that are given, which must be usable also where the answer shows no speakers */
-async function listen(
-  {
-    request,
-    known,
-    upload,
-    signal,
-  }: {
-    request: TranscriptionRequest;
-    known: SpeakerRequest['known'];
-    upload: Upload;
-    signal: AbortSignal;
-  },
-  answer: TranscriptionAnswer,
-  deps: TranscriptionHandlerDeps,
-  { notes, enoughSec }: { notes: Notes; enoughSec: number },
-): Promise<Transcript> {
-  const { requestId } = notes;
-  const open = (path: string, opening: AbortSignal, channel?: Channel) =>
-    deps.openAudio(path, opening, { network: upload.network, channel });
-  const input = {
-    openAudio: (opening: AbortSignal, channel?: Channel) => open(upload.path, opening, channel),
-    references: await readReferences(known, { upload, open, signal }),
-    requestId,
-    timed: showsTimes(request) || Number.isFinite(enoughSec), // without times no segment has a length
-    signal,
-    onRoute: (route: Route) => noteRoute(notes, route),
-    onFetching: (route: Route) => answer.begin(route),
-  };
-  await using session = await openTranscription(request, input, deps.transcription);
-  notes.slotTaken();
-  answer.begin(session.route);
-  const segments: Transcript['segments'] = [];
-  let speechSec = 0;
-  for await (const segment of session.segments()) {
-    segments.push(segment);
-    await answer.segment(segment);
-    speechSec += segment.end - segment.start;
-    if (speechSec >= enoughSec) break;
-  }
-  const summary = session.summary();
-  noteSummary(notes, summary);
-  return { route: session.route, segments, summary };
 }
 
 function noteRoute(notes: Notes, route: Route): void {

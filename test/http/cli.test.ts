@@ -23,10 +23,10 @@ before(() => {
 });
 after(() => rmSync(folder, { recursive: true }));
 
-test('docs/cli.md and the man page are the help of the commands', () => {
+test('docs/cli.md and the man page are the help of the commands', async () => {
   const tells = 'differs from the help: run npm run docs:cli';
-  assert.equal(readFileSync(join(ROOT, 'docs/cli.md'), 'utf8'), cliDocument(createProgram()), tells);
-  assert.equal(readFileSync(join(ROOT, 'man/voxgate.1'), 'utf8'), manPage(createProgram()), tells);
+  assert.equal(readFileSync(join(ROOT, 'docs/cli.md'), 'utf8'), cliDocument(await createProgram()), tells);
+  assert.equal(readFileSync(join(ROOT, 'man/voxgate.1'), 'utf8'), manPage(await createProgram()), tells);
 });
 
 test('the man page can be read', () => {
@@ -35,8 +35,8 @@ test('the man page can be read', () => {
   assert.match(page, /--output-dir &lt;dir&gt; +write one transcript per file here/);
 });
 
-test('every command has a description and an example', () => {
-  for (const { path, command } of shownCommands(createProgram())) {
+test('every command has a description and an example', async () => {
+  for (const { path, command } of shownCommands(await createProgram())) {
     assert.notEqual(command.description(), '', path);
     if (path === '' || path.includes(' ')) continue;
     assert.match(cliDocument(command), /\nExamples:\n {2}\S/, path);

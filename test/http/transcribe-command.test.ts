@@ -19,6 +19,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { registerTranscribeCommand } from '../../src/cli/transcribe.ts';
+import { askFor } from '../../src/cli/transcribe-client.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { transcriptionFields } from '../../src/wire/request.ts';
 import { program } from '../program.ts';
@@ -83,10 +84,11 @@ async function printed(args: string[], { isTTY, gateway }: { isTTY: boolean; gat
   registerTranscribeCommand(command, {
     config: () => readConfig({}).config,
     start: async () => ({
-      base: gateway.base,
-      key: undefined,
+      ask(question) {
+        if (question.onHeard) setTimeout(question.onHeard, 20, 6);
+        return askFor({ ...question, base: gateway.base, key: undefined });
+      },
       durationOf: async () => 8,
-      onHeard: (listener) => setTimeout(listener, 20, 6),
       async [Symbol.asyncDispose]() {},
     }),
     stdout: sink(parts),

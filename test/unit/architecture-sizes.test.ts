@@ -21,6 +21,7 @@ const SMALL: Readonly<Record<string, string>> = {
   'hallucination.ts': 'thresholds with the measurements that chose them',
   'keywords.ts': 'a rule of the domain by itself, with tests of its own',
   'missing-engine.ts': 'an engine is a file',
+  'open-models.ts': 'it loads the addon, which the command models does without in its tests',
   'replay.ts': 'a command is a file',
   'systemd.ts': 'the protocol of another program',
   'voice-activity-lane.ts': 'shared by all live sessions, so app.ts makes it',

@@ -40,17 +40,17 @@ const sameRow = (room: string) => rows.find(({ rooms }) => rooms.includes(room))
 const roomOf = (path: string) => path.split('/')[0] ?? path;
 
 /** Lists what a file imports in any way: by name, for its effect, as a type, by re-export, or at run time. */
-function importsOf(path: string): { target: string; typeOnly: boolean }[] {
-  const found: { target: string; typeOnly: boolean }[] = [];
-  const add = (target: Node | null, typeOnly: boolean) => {
-    if (target?.type === 'Literal') found.push({ target: String(target.value), typeOnly });
+function importsOf(path: string): { target: string; typeOnly: boolean; late: boolean }[] {
+  const found: { target: string; typeOnly: boolean; late: boolean }[] = [];
+  const add = (target: Node | null, typeOnly: boolean, late = false) => {
+    if (target?.type === 'Literal') found.push({ target: String(target.value), typeOnly, late });
   };
   for (const node of nodesOf(parsed(path, readFileSync(join(SRC, path), 'utf8')))) {
     if (node.type === 'ImportDeclaration') add(node.source, node.importKind === 'type');
     if (node.type === 'ExportNamedDeclaration' || node.type === 'ExportAllDeclaration')
       add(node.source, node.exportKind === 'type');
     if (node.type === 'TSImportType') add(node.source, true);
-    if (node.type === 'ImportExpression') add(node.source, false);
+    if (node.type === 'ImportExpression') add(node.source, false, true);
   }
   return found;
 }
@@ -116,6 +116,44 @@ test('no imports go in a circle', () => {
     done.add(path);
   };
   for (const path of files) visit(path, []);
+});
+
+/** Lists what is loaded with these files: files, and packages by their names. */
+function loadedWith(seeds: string[]): { files: string[]; packages: string[] } {
+  const found = new Set<string>();
+  const packages = new Set<string>();
+  const visit = (path: string): void => {
+    if (found.has(path)) return;
+    found.add(path);
+    for (const { target } of importsOf(path).filter(({ typeOnly, late }) => !typeOnly && !late))
+      if (target.startsWith('.')) visit(normalize(join(dirname(path), target)));
+      else if (!target.startsWith('node:')) packages.add(target);
+  };
+  for (const seed of seeds) visit(seed);
+  return { files: [...found], packages: [...packages].sort() };
+}
+
+test('the command transcribe loads little besides what transcribes, because its user waits meanwhile', () => {
+  const command = ['transcribe', 'model-settings', 'transcriber', 'open-engine', 'answering'];
+  const loaded = loadedWith(['main.ts', ...command.map((name) => `cli/${name}.ts`)]);
+  assert.deepEqual(loaded.packages, [
+    'commander',
+    'fastest-levenshtein',
+    'p-map',
+    'proxy-from-env',
+    'winston',
+    'zod',
+  ]);
+  const ofServers = /^(app\.ts|admin|live|capture|proxy|conversation|models\/import|http\/routes\.ts)/;
+  assert.deepEqual(
+    loaded.files.filter((path) => ofServers.test(path)),
+    [],
+  );
+  const program = loadedWith(['main.ts']);
+  assert.deepEqual(
+    program.files.filter((path) => /^cli\/(?!program)/.test(path)),
+    [],
+  );
 });
 
 test('only engine/addon.ts loads the addon', () => {

@@ -89,7 +89,7 @@ export function liveEncoder({ encoding }: LiveFormat): (samples: Float32Array) =
       for (const [i, sample] of samples.entries()) bytes.writeInt16LE(to16Bits(sample), 2 * i);
       return bytes;
     };
-  const codes = encoding === 'mulaw' ? MU_LAW_CODES : A_LAW_CODES;
+  const codes = codesOf(encoding === 'mulaw' ? MU_LAW : A_LAW);
   return (samples) =>
     Buffer.from(Uint8Array.from(samples, (sample) => codes[to16Bits(sample) + 32_768] as number));
 }
@@ -97,7 +97,7 @@ export function liveEncoder({ encoding }: LiveFormat): (samples: Float32Array) =
 const to16Bits = (sample: number) => Math.max(-32_768, Math.min(32_767, Math.round(sample * 32_768)));
 
 /** The code whose value is nearest, for each sample of 16 bits from the lowest up. */
-function codesOf(table: Float32Array): Uint8Array {
+function nearestCodes(table: Float32Array): Uint8Array {
   const byValue = Array.from(table, (value, code) => ({ value: value * 32_768, code })).sort(
     (a, b) => a.value - b.value,
   );
@@ -114,5 +114,11 @@ function codesOf(table: Float32Array): Uint8Array {
   }
   return codes;
 }
-const MU_LAW_CODES = codesOf(MU_LAW);
-const A_LAW_CODES = codesOf(A_LAW);
+/** Each is made when it is first asked for: the two take 25 ms, which no start should wait for. */
+const known = new Map<Float32Array, Uint8Array>();
+
+function codesOf(table: Float32Array): Uint8Array {
+  const codes = known.get(table) ?? nearestCodes(table);
+  known.set(table, codes);
+  return codes;
+}

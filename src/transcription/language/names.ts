@@ -153,15 +153,23 @@ const NO_LANGUAGE = new Set(['mul', 'und', 'zxx', 'mis']);
 /** What stands for "find out": also the codes with which media files mark speech in several or unknown languages. */
 const DETECT = new Set(['', 'auto', 'und', 'mul']);
 
-/** The code of each name. Where a name is in both tables, Whisper's code wins over CLDR's. */
-const CODES = new Map([
-  ...twoLetterCodes().map((code) => [cldrName(code) ?? code, code] as const),
-  ...[...OTHER_NAMES].flatMap(([code, meant]) => {
-    const name = cldrName(code);
-    return name === undefined ? [] : [[name, meant] as const];
-  }),
-  ...Object.entries(NAMES).map(([code, name]) => [name, code] as const),
-]);
+let codes: ReadonlyMap<string, string> | null = null;
+
+/**
+ * The code of each name. Where a name is in both tables, Whisper's code wins over CLDR's. It is made for the first
+ * language that is looked up, because it takes 15 ms, which no start should wait for.
+ */
+function codeOfName(): ReadonlyMap<string, string> {
+  codes ??= new Map([
+    ...twoLetterCodes().map((code) => [cldrName(code) ?? code, code] as const),
+    ...[...OTHER_NAMES].flatMap(([code, meant]) => {
+      const name = cldrName(code);
+      return name === undefined ? [] : [[name, meant] as const];
+    }),
+    ...Object.entries(NAMES).map(([code, name]) => [name, code] as const),
+  ]);
+  return codes;
+}
 
 /** True for a text that leaves it to the model to find the language: nothing, `auto`, `und` and `mul`. */
 export const namesNoLanguage = (text: string): boolean => DETECT.has(text.trim().toLowerCase());
@@ -176,7 +184,7 @@ export function parseLanguage(text: string): string | undefined {
   const primary = whole.split(/[-_]/, 1)[0] ?? '';
   if (COUNTRY_CODES.has(primary)) return undefined;
   for (const candidate of [whole, primary]) {
-    const named = canonical(CODES.get(candidate) ?? candidate);
+    const named = canonical(codeOfName().get(candidate) ?? candidate);
     const code = OTHER_NAMES.get(named) ?? named;
     if (Object.hasOwn(NAMES, code) || cldrName(code) !== undefined) return code;
   }
