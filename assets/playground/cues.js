@@ -1,15 +1,18 @@
 /**
  * Cuts words into subtitles and writes them as SubRip and WebVTT, by the rules of the gateway's own answers with
- * `segment_granularity=subtitle` (src/transcription/text/subtitles.ts, src/wire/cues.ts): at most 70 characters, and 1
- * to 7 s. A test compares the two. Loaded when the first subtitles are made.
+ * `segment_granularity=subtitle` (src/transcription/text/subtitles.ts, src/wire/cues.ts): at most 70 characters in two
+ * lines of 42, and 1 to 7 s. A test compares the two. Loaded when the first subtitles are made.
  */
 import { endsClause, endsSentence, isLongPause } from './sentences.js';
 import { estimateWords, placeWords } from './words.js';
 
 const MAX_CHARACTERS = 70;
+const LINE_WIDTH = 42;
+const MAX_LINES = 2;
 const MIN_SEC = 1;
 const MAX_SEC = 7;
 const PAUSE_SEC = 0.3;
+const READING_PER_SEC = 17;
 const EPSILON = 1e-9;
 
 /** What a cut costs at each kind of place. The cuts with the lowest sum over all words win. */
@@ -25,7 +28,7 @@ const CONJUNCTIONS = new Set(
 /**
  * @param words of the whole answer, where the gateway measured them
  * @param durationSec the length of the audio, after which no cue stays on
- * @returns {{start: number, end: number, text: string, speaker?: string}[]}
+ * @returns {{start: number, end: number, text: string, lines: string[], speaker?: string}[]}
  */
 export function toCues(segments, words, durationSec) {
   const placed = words === undefined ? segments.map(estimateWords) : placeWords(segments, words);
@@ -35,7 +38,8 @@ export function toCues(segments, words, durationSec) {
   const cues = runs.flatMap((run, i) => {
     const next = runs[i + 1]?.[0].start ?? durationSec;
     const until = Math.max(next, run.at(-1).end);
-    return toSubtitles(run, until).map((cue) => ({ ...cue, speaker: run[0].speaker }));
+    const { speaker } = run[0];
+    return toSubtitles(run, until, prefixOf(speaker)).map((cue) => ({ ...cue, speaker }));
   });
   return cues.sort((a, b) => a.start - b.start);
 }
@@ -50,34 +54,66 @@ function runsBySpeaker(words) {
   return runs;
 }
 
-function toSubtitles(words, untilSec) {
+function toSubtitles(words, untilSec, prefix) {
   const nextStart = (i) => words[i]?.start ?? untilSec;
-  return cut(words, nextStart).map(([from, to]) => {
+  const prefixWidth = Math.min(widthOf(prefix), Math.floor(LINE_WIDTH / 2));
+  const measured = words.map(({ text }) => measure(text));
+  return cut(words, measured, nextStart, prefixWidth).map(([from, to]) => {
     const { start } = words[from];
-    const end = Math.max(start, Math.min(nextStart(to), Math.max(words[to - 1].end, start + MIN_SEC)));
-    const text = words
-      .slice(from, to)
-      .map((word) => word.text)
-      .join('');
-    return { start, end, text };
+    const group = words.slice(from, to);
+    const text = joined(group);
+    const readable = Math.min(MAX_SEC, Math.max(MIN_SEC, widthOf(text.trim()) / READING_PER_SEC));
+    const end = Math.max(start, Math.min(nextStart(to), Math.max(words[to - 1].end, start + readable)));
+    return { start, end, text, lines: toLines(group, measured.slice(from, to), prefixWidth) };
   });
 }
 
+const joined = (words) => words.map((word) => word.text).join('');
+
+/** As few lines as their width allows, and of these the most even ones. */
+function toLines(words, measured, prefixWidth) {
+  const firstsWith = (lineWidth) => {
+    let filled = { lines: 0, used: prefixWidth };
+    return measured.flatMap((word, i) => {
+      const before = filled.lines;
+      filled = fill(filled, word, lineWidth);
+      return filled.lines > before ? [i] : [];
+    });
+  };
+  const fewest = firstsWith(LINE_WIDTH).length;
+  let [least, width] = [1, LINE_WIDTH];
+  while (least < width) {
+    const middle = Math.floor((least + width) / 2);
+    if (firstsWith(middle).length <= fewest) width = middle;
+    else least = middle + 1;
+  }
+  const firsts = firstsWith(width);
+  return firsts.map((from, i) => joined(words.slice(from, firsts[i + 1])).trim());
+}
+
+/** Adds a word to the last line, or begins another one. The first word follows the prefix. */
+function fill({ lines, used }, word, lineWidth) {
+  if (lines === 0) return { lines: 1, used: used + word.width };
+  const wider = used + word.space + word.width;
+  return wider <= lineWidth ? { lines, used: wider } : { lines: lines + 1, used: word.width };
+}
+
 /** The index ranges of the best plan. Plans are made from the last word to the first. */
-function cut(words, nextStart) {
-  const lengths = words.map(({ text }) => countCharacters(text.trimStart()));
-  const spaces = words.map(({ text }, i) => countCharacters(text) - lengths[i]);
+function cut(words, measured, nextStart, prefixWidth) {
   const breaks = words.map((word, i) => breakCost(word, words[i + 1]));
   const plans = new Array(words.length + 1);
   plans[words.length] = { short: 0, cost: 0, to: words.length };
   for (let from = words.length - 1; from >= 0; from--) {
     const start = nextStart(from);
+    let filled = { lines: 0, used: prefixWidth };
     let characters = 0;
     let across = 0;
     for (let to = from + 1; to <= words.length; to++) {
-      characters += (to - 1 > from ? spaces[to - 1] : 0) + lengths[to - 1];
-      const fits = characters <= MAX_CHARACTERS && words[to - 1].end - start <= MAX_SEC + EPSILON;
-      if (!fits && to > from + 1) break;
+      const word = measured[to - 1];
+      characters += (to - 1 > from ? word.space : 0) + word.characters;
+      filled = fill(filled, word, LINE_WIDTH);
+      const holds = filled.lines <= MAX_LINES && characters <= MAX_CHARACTERS;
+      if (!(holds && words[to - 1].end - start <= MAX_SEC + EPSILON) && to > from + 1) break;
       const short = plans[to].short + (nextStart(to) - start < MIN_SEC - EPSILON ? 1 : 0);
       const cost = plans[to].cost + COST.subtitle + across + breaks[to - 1];
       const best = plans[from];
@@ -100,28 +136,46 @@ function breakCost(word, next) {
 }
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+const ASCII = /^[ -~]*$/;
+/** What is drawn in a square, and as wide as two letters. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 
-function countCharacters(text) {
-  if (/^[ -~]*$/.test(text)) return text.length;
-  return [...graphemes.segment(text)].length;
+function measure(text) {
+  const bare = text.trimStart();
+  return { space: text.length - bare.length, characters: charactersOf(bare).length, width: widthOf(bare) };
 }
+
+const charactersOf = (text) =>
+  ASCII.test(text) ? [...text] : [...graphemes.segment(text)].map(({ segment }) => segment);
+
+const widthOf = (text) =>
+  charactersOf(text).reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
+
+const prefixOf = (speaker) => (speaker === undefined ? '' : `${speaker}: `);
 
 export function toSrt(cues) {
   return cues
-    .map(({ start, end, text, speaker }, i) => {
-      const said = cueText(speaker === undefined ? text : `${speaker}: ${text.trim()}`);
+    .map(({ start, end, lines, speaker }, i) => {
+      const said = shown([prefixOf(speaker) + lines[0], ...lines.slice(1)]);
       return `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${said}\n\n`;
     })
     .join('');
 }
 
 export function toVtt(cues) {
-  const body = cues.map(({ start, end, text, speaker }) => {
-    const voice = speaker === undefined ? '' : `<v ${escapeVtt(speaker)}>`;
-    return `${clock(start, '.')} --> ${clock(end, '.')}\n${voice}${escapeVtt(text)}\n\n`;
+  const body = cues.map(({ start, end, lines, speaker }) => {
+    const voice = speaker === undefined ? '' : `<v ${escapeVtt(cueText(speaker))}>`;
+    return `${clock(start, '.')} --> ${clock(end, '.')}\n${voice}${escapeVtt(shown(lines))}\n\n`;
   });
   return `WEBVTT\n\n${body.join('')}`;
 }
+
+const shown = (lines) =>
+  lines
+    .map(cueText)
+    .filter((line) => line !== '')
+    .join('\n');
 
 /** A blank line or an arrow inside a cue would end it early. */
 function cueText(text) {
@@ -132,7 +186,7 @@ function cueText(text) {
 }
 
 function escapeVtt(text) {
-  return cueText(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 function clock(sec, mark) {

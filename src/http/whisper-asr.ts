@@ -41,6 +41,8 @@ export const asrQuery = z.object({
   language: z.string().optional().describe('ISO 639 code or English name; absent = detect'),
   output: z.enum(OUTPUTS).optional().describe('default `txt`'),
   encode,
+  max_line_width: z.string().optional().describe('the most characters in a line of `srt` and `vtt` (42)'),
+  max_line_count: z.string().optional().describe('the most lines of a subtitle in `srt` and `vtt` (2)'),
   initial_prompt: z.string().optional().describe('text the model is conditioned on'),
   word_timestamps: z.string().optional().describe('`true`: words in `json`'),
   diarize: z.string().optional().describe('`true`: tells speakers apart'),
@@ -56,7 +58,7 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
   return transcriptions(deps, {
     upload: uploadOf,
     request(_fields, { query }, aliases) {
-      const { diarize, num_speakers, min_speakers, max_speakers } = query;
+      const { diarize, num_speakers, min_speakers, max_speakers, max_line_width, max_line_count } = query;
       const output = outputOf(query);
       const asked = {
         model: query.model,
@@ -71,6 +73,8 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
         num_speakers,
         min_speakers,
         max_speakers,
+        max_line_width,
+        max_line_count,
       };
       return parseRequest(asked, aliases);
     },

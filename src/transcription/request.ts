@@ -1,5 +1,6 @@
 /** What is asked of a transcription, in domain terms. `wire/request.ts` makes it of the fields that a client sends. */
 import type { ChannelLabels } from './channels.ts';
+import type { SubtitleSize } from './text/subtitles.ts';
 
 export const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const;
 export const TASKS = ['transcribe', 'transcribe_raw', 'rich'] as const;
@@ -45,6 +46,7 @@ export interface TranscriptionRequest {
   responseFormat: ResponseFormat;
   granularities: ReadonlySet<Granularity>;
   segmentGranularity: SegmentGranularity;
+  subtitleSize: SubtitleSize;
   logprobs: boolean;
   /** True for the model of OpenAI whose answers list the languages. */
   listsLanguages: boolean;

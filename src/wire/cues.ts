@@ -3,7 +3,7 @@
 import type { SegmentGranularity } from '../transcription/request.ts';
 import type { Segment } from '../transcription/segment.ts';
 import { runsBySpeaker } from '../transcription/speakers/words.ts';
-import { toSubtitles } from '../transcription/text/subtitles.ts';
+import { toLines, toSubtitles, USUAL_SIZE } from '../transcription/text/subtitles.ts';
 
 /** How long a cue is shown that has no time of its own. */
 const LEAST_SEC = 0.5;
@@ -12,6 +12,8 @@ export interface Cue {
   start: number;
   end: number;
   text: string;
+  /** The text as it is shown; absent where it is one line. */
+  lines?: string[] | undefined;
   /** Who says it; absent where speakers are not told apart. */
   speaker?: string | undefined;
 }
@@ -21,7 +23,12 @@ export interface Cue {
  * channels, cues may overlap.
  * @param durationSec the length of the audio, after which no short cue stays on
  */
-export function toCues(segments: Segment[], granularity: SegmentGranularity, durationSec: number): Cue[] {
+export function toCues(
+  segments: Segment[],
+  granularity: SegmentGranularity,
+  durationSec: number,
+  size = USUAL_SIZE,
+): Cue[] {
   if (granularity === 'sentence')
     return withLength(segments.map(({ start, end, text, speaker }) => ({ start, end, text, speaker })));
   // A cue is of one speaker, so the words of each are cut by themselves.
@@ -30,11 +37,14 @@ export function toCues(segments: Segment[], granularity: SegmentGranularity, dur
     const next = runs[i + 1]?.[0].start ?? durationSec;
     // Who speaks next on another channel may have begun before these words are over.
     const until = Math.max(next, words.at(-1)?.end ?? 0);
-    return toSubtitles(words, until).map((cue) => ({
+    const { speaker } = words[0];
+    const prefix = prefixOf(speaker);
+    return toSubtitles(words, until, size, prefix).map((cue) => ({
       start: cue.start,
       end: cue.end,
       text: cue.words.map((word) => word.text).join(''),
-      speaker: words[0].speaker,
+      lines: toLines(cue.words, size, prefix),
+      speaker,
     }));
   });
   return cues.sort((a, b) => a.start - b.start);
@@ -58,26 +68,31 @@ function withLength(cues: Cue[]): Cue[] {
 
 const hasLength = ({ start, end }: Cue) => Math.round(end * 1000) > Math.round(start * 1000);
 
+const prefixOf = (speaker: string | undefined) => (speaker === undefined ? '' : `${speaker}: `);
+
 /** SubRip text, whose cues are numbered from 1. */
 export function toSrt(list: Cue[]): string {
-  return list
-    .map(
-      ({ start, end, text, speaker }, i) =>
-        `${i + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${cueText(speaker === undefined ? text : `${speaker}: ${text.trim()}`)}\n\n`,
-    )
-    .join('');
+  const body = list.map((cue, i) => {
+    const [first = '', ...others] = linesOf(cue);
+    const said = [cueText(prefixOf(cue.speaker) + first), ...others];
+    return `${i + 1}\n${clock(cue.start, ',')} --> ${clock(cue.end, ',')}\n${said.join('\n')}\n\n`;
+  });
+  return body.join('');
 }
 
 /** WebVTT text, with `&`, `<` and `>` escaped. A speaker is a voice span (section 4.2.2: `<v Name>`). */
 export function toVtt(list: Cue[]): string {
-  const body = list.map(({ start, end, text, speaker }) => {
-    const voice = speaker === undefined ? '' : `<v ${escapeVtt(speaker)}>`;
-    return `${clock(start, '.')} --> ${clock(end, '.')}\n${voice}${escapeVtt(text)}\n\n`;
+  const body = list.map((cue) => {
+    const voice = cue.speaker === undefined ? '' : `<v ${escapeVtt(cue.speaker)}>`;
+    const said = linesOf(cue).map(escapeVtt).join('\n');
+    return `${clock(cue.start, '.')} --> ${clock(cue.end, '.')}\n${voice}${said}\n\n`;
   });
   return `WEBVTT\n\n${body.join('')}`;
 }
 
-/** The text on one line and without arrows, because a blank line or an arrow inside a cue would end it early. */
+const linesOf = ({ lines, text }: Cue) => (lines ?? [text]).map(cueText).filter((line) => line !== '');
+
+/** A text on one line and without arrows, because a blank line or an arrow inside a cue would end it early. */
 function cueText(text: string): string {
   return text
     .replace(/\s+/g, ' ')

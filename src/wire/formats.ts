@@ -23,7 +23,9 @@ export interface FormattedBody {
 }
 
 export function formatTranscript(transcript: Transcript, request: TranscriptionRequest): FormattedBody {
-  const cues = () => toCues(transcript.segments, request.segmentGranularity, transcript.summary.durationSec);
+  const { segmentGranularity, subtitleSize } = request;
+  const cues = () =>
+    toCues(transcript.segments, segmentGranularity, transcript.summary.durationSec, subtitleSize);
   const text = fullText(transcript.segments);
   switch (request.responseFormat) {
     case 'text':

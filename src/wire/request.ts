@@ -5,6 +5,7 @@ import { BUDGETS } from '../limits/budgets.ts';
 import { type Aliases, isOpenAiModel, TELLS_LANGUAGES } from '../models/names.ts';
 import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/language/names.ts';
 import { FORMATS, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
+import { USUAL_SIZE } from '../transcription/text/subtitles.ts';
 import { isTruthy } from '../truthy.ts';
 import { speakersIn } from './speaker-fields.ts';
 
@@ -109,6 +110,10 @@ const FIELDS = {
   segment_granularity: oneOf(['sentence', 'subtitle'])
     .optional()
     .describe('default `sentence`; `subtitle` = at most 70 characters and 1 to 7 s'),
+  max_line_width: whole(1, 1000)
+    .optional()
+    .describe('srt, vtt: subtitles whose lines have at most this many characters (42)'),
+  max_line_count: whole(1, 1000).optional().describe('srt, vtt: subtitles with at most this many lines (2)'),
   task_type: oneOf(TASKS).optional().describe('cjk only: default `transcribe`'),
   translate: flag.optional().describe('`1 on true yes y`: English text from any language'),
   stream: flag.optional().describe('`1 on true yes y`: server-sent events'),
@@ -190,7 +195,7 @@ export function parseRequest(
     beamSize: f.beam_size,
     responseFormat: f.response_format ?? 'json',
     granularities: new Set(f.timestamp_granularities.length > 0 ? f.timestamp_granularities : ['segment']),
-    segmentGranularity: f.segment_granularity ?? 'sentence',
+    ...subtitlesIn(f),
     logprobs: f.include.includes('logprobs'),
     listsLanguages: isOpenAiModel([TELLS_LANGUAGES], f.model ?? '', aliases),
     voiceActivity: {
@@ -202,6 +207,19 @@ export function parseRequest(
     translate: f.translate ?? false,
     stream: f.stream ?? false,
     ...speakersIn(f, aliases),
+  };
+}
+
+/** Who says how subtitles are to look wants subtitles. These are as long as their lines allow. */
+function subtitlesIn(
+  f: z.output<typeof schema>,
+): Pick<TranscriptionRequest, 'segmentGranularity' | 'subtitleSize'> {
+  const { max_line_width: lineWidth = USUAL_SIZE.lineWidth, max_line_count: lines = USUAL_SIZE.lines } = f;
+  const isSized = f.max_line_width !== undefined || f.max_line_count !== undefined;
+  const hasCues = f.response_format === 'srt' || f.response_format === 'vtt';
+  return {
+    segmentGranularity: f.segment_granularity ?? (isSized && hasCues ? 'subtitle' : 'sentence'),
+    subtitleSize: isSized ? { lineWidth, lines, characters: lineWidth * lines } : USUAL_SIZE,
   };
 }
 

@@ -229,6 +229,23 @@ const ROWS: Row[] = [
       for (const cue of cues) assert(cue.length <= 70, cue);
     },
   })),
+  ...(['srt', 'vtt'] as const).map((format) => ({
+    row: `4.3 field max_line_width: the lines of ${format} are no wider`,
+    fields: {
+      model: 'multilingual-small',
+      response_format: format,
+      max_line_width: '24',
+      max_line_count: '3',
+    },
+    script: spoken(long),
+    check: async (response: Response) => {
+      await ok(response);
+      const cues = (await response.text()).split('\n\n').map((cue) => cue.split(/ --> .*\n/)[1] ?? '');
+      const lines = cues.map((cue) => cue.trim().split('\n'));
+      assert.equal(Math.max(...lines.map((cue) => cue.length)), 3);
+      for (const line of lines.flat()) assert(line.length <= 24, line);
+    },
+  })),
   {
     row: '4.3 field task_type: rich gives the segments of cjk emotion and event',
     fields: { model: 'cjk', task_type: 'rich', response_format: 'verbose_json' },

@@ -58,7 +58,11 @@ test('srt and vtt are subtitles, however long a sentence is', async () => {
     const [, cues = ''] = await text(ask(gateway, `/asr?language=en&output=${output}`, toneWav(16)));
     const lines = cues.split('\n').filter((line) => line.includes('word'));
     assert.equal(lines[0]?.startsWith('word0 word1 '), true, cues);
-    assert(lines.length >= 4 && lines.every((line) => line.length <= 70), cues);
+    assert(lines.length >= 5 && lines.every((line) => line.length <= 42), cues);
+    const asked = `/asr?language=en&output=${output}&max_line_width=20&max_line_count=1`;
+    const [, narrow = ''] = await text(ask(gateway, asked, toneWav(16)));
+    const bodies = narrow.split('\n\n').map((cue) => cue.split(/ --> .*\n/)[1]?.trim() ?? '');
+    assert(bodies.join('').includes('word29.') && bodies.every((body) => /^.{0,20}$/.test(body)), narrow);
   }
 });
 

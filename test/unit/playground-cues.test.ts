@@ -22,9 +22,8 @@ const page: {
 
 const PIECES =
   `and but because, Dr. Smith said: "Stop!" z. B. am 3. Mai U.S. etc. one two… three A. Well, he(she) (yes)
-  Straße Привет, мир. — --> a-->b ---> <i> & I. 12. 2024. longerwordsthanusual! naïve café कमाल」 e.g. nine`.split(
-    /\s+/,
-  );
+  Straße Привет, мир. — --> a-->b ---> <i> & I. 12. 2024. longerwordsthanusual! naïve café कमाल」 e.g. nine
+  長い日本語の文章です。 한국어 🎉🎉 onewordthatislongerthanawholelineofasubtitle,andthensome`.split(/\s+/);
 
 const segments = fc.array(
   fc.record({
@@ -71,6 +70,16 @@ test('the subtitles of the page are the gateway’s own, for any words, pauses a
     }),
     { numRuns: 300 },
   );
+});
+
+test('a line is as wide on the page as in the gateway’s answers', () => {
+  const text = ' 東京と京都の間を走る新幹線は毎日多くの人を運んでいます。'.repeat(2);
+  const [cue] = page.toCues([{ start: 0, end: 6, text, speaker: '田中' }], undefined, 6);
+  for (const line of page
+    .toSrt(cue ? [cue] : [])
+    .split('\n')
+    .slice(2, -2))
+    assert(line.length <= 21, line);
 });
 
 test('words that were not measured make subtitles of the same limits', () => {

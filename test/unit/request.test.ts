@@ -18,6 +18,7 @@ test('an empty form means auto, json, greedy, segments', () => {
     responseFormat: 'json',
     granularities: new Set(['segment']),
     segmentGranularity: 'sentence',
+    subtitleSize: { lineWidth: 42, lines: 2, characters: 70 },
     logprobs: false,
     listsLanguages: false,
     voiceActivity: { threshold: undefined, prefixPaddingMs: undefined, silenceDurationMs: undefined },
@@ -27,6 +28,19 @@ test('an empty form means auto, json, greedy, segments', () => {
     speakers: null,
     channels: null,
   });
+});
+
+test('who says how subtitles are to look asks for subtitles, where there are any', () => {
+  const asked = (fields: Record<string, string>) => {
+    const { segmentGranularity, subtitleSize } = parseRequest(fields);
+    return [segmentGranularity, subtitleSize.lineWidth, subtitleSize.lines, subtitleSize.characters];
+  };
+  assert.deepEqual(asked({ response_format: 'srt', max_line_width: '30' }), ['subtitle', 30, 2, 60]);
+  assert.deepEqual(asked({ response_format: 'vtt', max_line_count: ' 1 ' }), ['subtitle', 42, 1, 42]);
+  assert.deepEqual(asked({ response_format: 'srt', max_line_width: '' }), ['sentence', 42, 2, 70]);
+  assert.deepEqual(asked({ max_line_width: '30' }), ['sentence', 30, 2, 60]);
+  const sentences = { response_format: 'srt', max_line_width: '30', segment_granularity: 'sentence' };
+  assert.deepEqual(asked(sentences), ['sentence', 30, 2, 60]);
 });
 
 test('a field sent empty is a field not sent', () => {
@@ -133,6 +147,8 @@ for (const [value, fault] of [
 for (const [body, field, allowed] of [
   [{ num_speakers: '1.5' }, 'num_speakers', 'from 1 to 20'],
   [{ max_speakers: '21' }, 'max_speakers', 'from 1 to 20'],
+  [{ max_line_width: '0' }, 'max_line_width', 'from 1 to 1000'],
+  [{ max_line_count: 'two' }, 'max_line_count', 'from 1 to 1000'],
   [{ min_speakers: '3', max_speakers: '2' }, 'min_speakers', 'at most max_speakers (2)'],
   [{ response_format: 'diarized_json', diarize: 'off' }, 'diarize', 'diarized_json'],
   [{ known_speaker_names: ['Anna'] }, 'known_speaker_references', 'each of the 1'],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createSegmentNumbering, type Word } from '../../src/transcription/segment.ts';
-import { toSubtitles } from '../../src/transcription/text/subtitles.ts';
+import { toLines, toSubtitles, USUAL_SIZE } from '../../src/transcription/text/subtitles.ts';
 import { toCues, toSrt, toVtt } from '../../src/wire/cues.ts';
 
 const EPSILON = 1e-6;
@@ -14,6 +14,12 @@ const textOf = (words: Word[]) =>
     .join('')
     .trim();
 const lengthOf = (words: Word[]) => [...graphemes.segment(textOf(words))].length;
+const widthOf = (text: string) =>
+  [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (isSquare(segment) ? 2 : 1), 0);
+const isSquare = (text: string) =>
+  /[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]/u.test(
+    text,
+  );
 const timeOf = (words: Word[]) => (words.at(-1)?.end ?? 0) - (words[0]?.start ?? 0);
 
 function wordsOf(text: string, wordSec = 0.3, gaps: Record<number, number> = {}): Word[] {
@@ -146,6 +152,98 @@ test('scripts without spaces, and characters of several code points, count as a 
   assert.equal(toSubtitles(families).length, 1, '8 words of 4 characters and 7 spaces');
 });
 
+const linesOf = (text: string, size = USUAL_SIZE, prefix = '') => toLines(wordsOf(text), size, prefix);
+
+test('a subtitle has as few lines as it needs, and they are about as long as each other', () => {
+  assert.deepEqual(linesOf('When the rain had stopped we went out.'), [
+    'When the rain had stopped we went out.',
+  ]);
+  assert.deepEqual(linesOf('When the rain had stopped and the birds came back'), [
+    'When the rain had stopped',
+    'and the birds came back',
+  ]);
+});
+
+test('lines are as wide and as many as asked for, and the text as long as they allow', () => {
+  const words = wordsOf(Array(30).fill('seven77').join(' '), 0.1);
+  const shapesOf = (lineWidth: number, lines: number) => {
+    const size = { lineWidth, lines, characters: lineWidth * lines };
+    return toSubtitles(words, undefined, size).map((cue) => toLines(cue.words, size));
+  };
+  for (const [lineWidth, lines] of [
+    [20, 1],
+    [16, 3],
+    [60, 2],
+    [1000, 1],
+  ] as const) {
+    const cues = shapesOf(lineWidth, lines);
+    assert.equal(Math.max(...cues.map((cue) => cue.length)), lines);
+    for (const line of cues.flat()) assert(line.length <= lineWidth, line);
+    assert.equal(cues.flat().join(' '), textOf(words));
+  }
+  assert.equal(shapesOf(1000, 1).length, 1);
+});
+
+test('a word longer than a line is a line', () => {
+  const long = 'x'.repeat(50);
+  assert.deepEqual(linesOf(`so ${long} it`), ['so', long, 'it']);
+});
+
+test('the name of a speaker has its place in the first line, but no more than half of it', () => {
+  const text = 'When the rain had stopped we went out.';
+  assert.deepEqual(linesOf(text, USUAL_SIZE, 'A: '), [text]);
+  assert.deepEqual(linesOf(text, USUAL_SIZE, 'Anna: '), ['When the rain had', 'stopped we went out.']);
+  const cue = toCues(
+    [
+      createSegmentNumbering()({
+        start: 0,
+        end: 9,
+        text,
+        words: wordsOf(text.repeat(3)).map((word) => ({ ...word, speaker: 'Anna' })),
+        speaker: 'Anna',
+      } as never),
+    ],
+    'subtitle',
+    60,
+  );
+  for (const line of toSrt(cue).split('\n')) assert(line.length <= 42, line);
+  assert.equal(
+    toSubtitles(wordsOf('One two three four five.'), 9, USUAL_SIZE, `${'x'.repeat(100)}: `).length,
+    1,
+  );
+});
+
+test('a subtitle stays until it can be read, where the silence after it allows', () => {
+  const fast = 'These words are said much faster than anyone can read.';
+  const readable = fast.length / 17;
+  assert.equal(toSubtitles(wordsOf(fast, 0.12))[0]?.end, readable);
+  assert.equal(toSubtitles(wordsOf(fast, 0.12), 2)[0]?.end, 2);
+  assert.equal(
+    toSubtitles(wordsOf(fast, 0.12))[0]?.words.at(-1)?.end.toFixed(3),
+    '1.200',
+    'the word keeps its own time',
+  );
+  const size = { lineWidth: 1000, lines: 1, characters: 1000 };
+  const endless = Array(30).fill('word').join(' ');
+  assert.equal(toSubtitles(wordsOf(endless, 0.05), undefined, size)[0]?.end, 7, 'no longer than the limit');
+});
+
+test('what is written in squares takes two places, in lines and in the time to read', () => {
+  const han = Array.from({ length: 30 }, (_, i) => ({
+    text: '字',
+    start: i * 0.05,
+    end: (i + 1) * 0.05,
+    tokens: [],
+  }));
+  const [cue, ...others] = toSubtitles(han);
+  assert(cue);
+  assert.deepEqual(
+    toLines(cue.words).map((line) => line.length),
+    [15, 15],
+  );
+  assert.deepEqual([others.length, cue.end], [0, 60 / 17]);
+});
+
 test('nothing in, nothing out', () => assert.deepEqual(toSubtitles([]), []));
 
 const shapes = fc.array(
@@ -186,6 +284,7 @@ test('every word is kept, in order, once, every limit holds, and times never fal
         clock = part.end;
         if (part.words.length === 1) continue;
         assert(lengthOf(part.words) <= 70);
+        assert(hasTwoLines(part.words));
         assert(part.end - part.start <= 7 + EPSILON);
       }
     }),
@@ -211,13 +310,19 @@ test('no way of cutting within the two upper limits leaves fewer subtitles of le
   );
 });
 
+/** True where some place to break gives two lines of 42 at most; a longer word is a line by itself. */
+function hasTwoLines(words: Word[]): boolean {
+  const isLine = (part: Word[]) => part.length <= 1 || widthOf(textOf(part)) <= 42;
+  return words.some((_word, i) => isLine(words.slice(0, i)) && isLine(words.slice(i)));
+}
+
 /** Counts them by trying every way to cut. */
 function fewestShort(words: Word[]): number {
   if (words.length === 0) return 0;
   let fewest = Number.POSITIVE_INFINITY;
   for (let to = 1; to <= words.length; to++) {
     const part = words.slice(0, to);
-    if (to > 1 && (lengthOf(part) > 70 || timeOf(part) > 7 + EPSILON)) continue;
+    if (to > 1 && (lengthOf(part) > 70 || timeOf(part) > 7 + EPSILON || !hasTwoLines(part))) continue;
     fewest = Math.min(fewest, (timeOf(part) < 1 - EPSILON ? 1 : 0) + fewestShort(words.slice(to)));
   }
   return fewest;
