@@ -306,3 +306,33 @@ test('a text in doubt of loud audio that is hardly speech is silence, and nothin
     assert.equal(recognition.dropped, undefined);
   }
 });
+
+test('a text that repeats itself is timed, also where no times are shown, and copies without time are dropped', async () => {
+  const tokens = (ms: number) =>
+    [' press', ' one', ' please', ' press', ' one', ' please'].map((text, id) => ({
+      id,
+      bytes: Buffer.from(text),
+      logprob: -0.1,
+      startMs: Math.min(id, 3) * 500 + Math.max(0, id - 3) * ms,
+      endMs: Math.min(id + 1, 3) * 500 + Math.max(0, id - 2) * ms,
+    }));
+  const heard = async (ms: number, timed: boolean, text = tokens(ms)) => {
+    const asked: boolean[] = [];
+    const transcribe = async (_samples: Float32Array, { words }: ChunkOptions) => {
+      asked.push(words);
+      const times = words ? text : text.map((token) => ({ ...token, startMs: 0, endMs: 0 }));
+      return [{ startMs: 0, endMs: 2500, tokens: times, noSpeechProb: 0 }];
+    };
+    const info = { languages: ['en'], audioContext: 1500, textContext: 448 };
+    const result = await whisper.recognize({ info, transcribe } as unknown as Lane, chunk, {
+      ...request,
+      timed,
+    });
+    return { text: textOf(result).trim(), asked, dropped: result.dropped?.map(({ reason }) => reason) };
+  };
+  const [once, twice] = ['press one please', 'press one please press one please'];
+  assert.deepEqual(await heard(2, true), { text: once, asked: [true], dropped: ['repetition'] });
+  assert.deepEqual(await heard(2, false), { text: once, asked: [false, true], dropped: ['repetition'] });
+  assert.deepEqual(await heard(300, false), { text: twice, asked: [false, true], dropped: undefined });
+  assert.deepEqual((await heard(0, false, said)).asked, [false]);
+});

@@ -13,6 +13,7 @@ import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
 import { type Subtitle, toSubtitles } from '../text/subtitles.ts';
+import { withLengths } from '../text/word-lengths.ts';
 import { spell } from '../text/words.ts';
 import { languageOfText } from './text-language.ts';
 
@@ -97,7 +98,10 @@ export function toSpacedWords(segments: DecodedSegment[], offsetSec: number, end
     else marks = marks === null ? word : append(marks, word);
   }
   if (marks !== null && marks.text.trim() !== '') words.push(marks);
-  return words.map((word, i) => limitTimes(word, words[i + 1]?.start ?? endSec));
+  return withLengths(
+    words.map((word, i) => limitTimes(word, words[i + 1]?.start ?? endSec)),
+    endSec,
+  );
 }
 
 /** The `end` of a word is that of its last spoken piece, else that of its first piece. */

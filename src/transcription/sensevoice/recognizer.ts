@@ -9,6 +9,7 @@ import { beginsUnspaced, endsUnspaced, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
+import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';
 
 /** The first language of the model, reported when no words were heard and the client gave no language. */
@@ -21,7 +22,8 @@ export const recognizer: Recognizer = {
     const segment = await decode(lane, chunk, request);
     const detected = await detectedLanguage(segment, request);
     if (segment === undefined) return { detected, sentences: [] };
-    const words = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
+    const written = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
+    const words = withLengths(written, chunk.endSec);
     const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
     const { emotion, event, noSpeechProb } = segment;
     const sentences = toSegments(groups, chunk, {

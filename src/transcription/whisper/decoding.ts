@@ -13,11 +13,14 @@ import {
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, withSilences } from '../speech/chunks.ts';
+import { mayRepeat } from './repeats.ts';
 
 export interface Decoded {
   segments: DecodedSegment[];
   attempt: Attempt;
   outcome: Outcome;
+  /** Whether the words have times. */
+  timed: boolean;
 }
 
 /** The place of the attempt that is made only where the ones before it gave no text. */
@@ -54,10 +57,14 @@ export async function decode(
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   let known = first;
   let again = isEncoded;
+  let timed = request.timed;
   const run = async (attempt: Attempt) => {
-    const result = known ?? (await runAttempt(lane, chunk, attempt, { language, isEncoded: again }, request));
+    const decoding = { language, isEncoded: again };
+    const result = known ?? (await runAttempt(lane, chunk, attempt, decoding, { ...request, timed }));
     again ||= known === undefined;
     known = undefined;
+    // Times tell whether what is repeated was said.
+    timed ||= result instanceof NativeError || mayRepeat(result.decoded.outcome.text);
     return result;
   };
   let best: Decoded | null = null;
@@ -110,7 +117,21 @@ async function runAttempt(
   if (segments instanceof NativeError) return segments;
   const outcome = summarize(segments);
   const verdict = outcome.tokens === 0 ? 'silence' : judge(outcome, attempt, spoken);
-  return { verdict, decoded: { segments: withSilences(segments, chunk), attempt, outcome } };
+  return { verdict, decoded: { segments: withSilences(segments, chunk), attempt, outcome, timed } };
+}
+
+/** The same text with the times of its words: what is decoded again in the same way is the same. */
+export async function withTimes(
+  lane: Lane,
+  chunk: Chunk,
+  decoded: Decoded,
+  language: string,
+  request: ChunkRequest,
+): Promise<Decoded> {
+  const decoding = { language, isEncoded: true };
+  const again = await runAttempt(lane, chunk, decoded.attempt, decoding, { ...request, timed: true });
+  const isSame = !(again instanceof NativeError) && again.decoded.outcome.text === decoded.outcome.text;
+  return isSame ? again.decoded : decoded;
 }
 
 /** The seconds in which someone speaks. */

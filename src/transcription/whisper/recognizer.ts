@@ -3,12 +3,20 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
 import { contextFor } from '../decoding.ts';
-import { type ChunkRequest, type Dropped, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
+import {
+  type ChunkRequest,
+  type Dropped,
+  GREEDY,
+  type Recognition,
+  type Recognizer,
+  withoutText,
+} from '../recognizer.ts';
 import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
 import { type Chunk, secondsInChunk, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
+import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';
 import { withoutAnnotations } from './annotations.ts';
 import {
@@ -19,10 +27,12 @@ import {
   decode,
   firstAttempt,
   speechSecOf,
+  withTimes,
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { detectChunkLanguage } from './language.ts';
 import { betweenPauses } from './pauses.ts';
+import { mayRepeat, withoutRepeats } from './repeats.ts';
 
 /**
  * Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures.
@@ -65,7 +75,7 @@ export const recognizer: Recognizer = {
     const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
     return {
       detected,
-      sentences: sentencesOf(together, chunk, language, request),
+      ...textIn(together, chunk, language, request),
       ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
     };
   },
@@ -79,7 +89,8 @@ export const recognizer: Recognizer = {
       const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
       throw isTooLong ? tooLong(countSyllables(text), speechSecOf(chunk)) : error;
     });
-    return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
+    const words = toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
+    return withLengths(words, chunk.endSec);
   },
 };
 
@@ -92,7 +103,10 @@ async function mayLackText(text: string, chunk: Chunk, { before }: ChunkRequest)
 /** As `decode`, and `silence` too where the text was invented for a sound. */
 async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {
   const result = await decode(lane, chunk, decoding, request);
-  return typeof result === 'object' && isInvented(result.outcome, chunk) ? 'silence' : result;
+  if (typeof result !== 'object') return result;
+  if (isInvented(result.outcome, chunk)) return 'silence';
+  const needsTimes = !result.timed && !request.draft && mayRepeat(result.outcome.text);
+  return needsTimes ? withTimes(lane, chunk, result, decoding.language, request) : result;
 }
 
 interface Part {
@@ -159,25 +173,30 @@ function joined(parts: Part[], language: string, request: ChunkRequest) {
   const sentences: UnnumberedSegment[] = [];
   const without: Dropped[] = [];
   for (const { part, result } of parts) {
-    const own = typeof result === 'object' ? sentencesOf(result, part, language, request) : [];
-    sentences.push(...own);
-    if (own.length === 0) without.push(withoutText(part, result === 'repetition' ? result : 'no_text'));
+    const own = typeof result === 'object' ? textIn(result, part, language, request) : { sentences: [] };
+    sentences.push(...own.sentences);
+    without.push(...(own.dropped ?? []));
+    if (own.sentences.length === 0)
+      without.push(withoutText(part, result === 'repetition' ? result : 'no_text'));
   }
   return { sentences, dropped: without };
 }
 
 const textOf = (result: DecodingResult): string => (typeof result === 'object' ? result.outcome.text : '');
 
-function sentencesOf(
+function textIn(
   decoded: Decoded,
   chunk: Chunk,
   language: string,
   request: ChunkRequest,
-): UnnumberedSegment[] {
-  const { segments, attempt, outcome } = decoded;
+): Pick<Recognition, 'sentences' | 'dropped'> {
+  const { segments, attempt, outcome, timed } = decoded;
   const written = toWords(segments, request.translate ? 'en' : language, chunk.startSec, chunk.speech);
-  const words = withoutAnnotations(written, request.prompt);
+  const all = withoutAnnotations(written, request.prompt);
+  const { words: said, dropped } = timed ? withoutRepeats(all) : { words: all, dropped: [] };
+  const words = withLengths(said, chunk.endSec);
   const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   const { temperature } = attempt;
-  return toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
+  const sentences = toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
+  return { sentences, ...(dropped.length > 0 && { dropped }) };
 }
