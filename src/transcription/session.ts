@@ -11,7 +11,7 @@ import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
 import type { Hold } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, invalidValue } from '../errors.ts';
 import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import type { Aliases } from '../models/names.ts';
 import { requireAble } from './abilities.ts';
@@ -135,7 +135,35 @@ export async function openTranscription(
   }
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
   const { audio, hold } = await openWithSlot(input, channel, deps.slot);
+  try {
+    await requireVoices(input.references ?? [], deps, AbortSignal.any([input.signal, hold.signal]));
+  } catch (error) {
+    hold[Symbol.dispose]();
+    await audio.close();
+    throw error;
+  }
   return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
+}
+
+/** Noise would be a speaker whom every other noise is like. */
+async function requireVoices(
+  references: readonly Reference[],
+  { voiceActivity }: TranscriptionDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  if (references.length === 0) return;
+  await using vad = await voiceActivity.lease(VOICE_ACTIVITY.id);
+  for (const [i, { samples }] of references.entries()) {
+    const blocks = (async function* () {
+      yield samples;
+    })();
+    const speech = speechChunks(blocks, vad.model, { signal, onBlock: () => undefined });
+    const { done } = await speech.next();
+    await speech.return(undefined);
+    if (!done) continue;
+    const field = 'known_speaker_references';
+    throw invalidValue(`${field}[${i}]`, 'a sound without speech', 'Expected 2 to 10 s of a voice', field);
+  }
 }
 
 interface Opened {
@@ -305,6 +333,7 @@ async function* recognize(run: Run, source: AudioSource): AsyncGenerator<ChunkRe
 
 function noteRecognition(run: Run, recognition: ChunkRecognition): void {
   run.spoken = addLanguage(run.spoken, recognition);
+  if (recognition.sentences.length > 0) run.pass?.heard(recognition.chunk.speech);
   for (const { startSec, endSec, reason } of speechWithoutText(recognition))
     run.dropped.push({ start: startSec, end: endSec, reason });
   const heard = recognition.chunk.speech.at(-1);

@@ -38,6 +38,8 @@ export interface Script {
   loadModel?(options: LoadOptions): Promise<TranscriptionModel>;
   /** Tells speakers apart, as `test/voices.ts` does. When absent, the engine cannot, and there are no weights. */
   speakers?: SpeakerModel;
+  /** Whether a window is speech. When absent, a loud one is. */
+  isSpeech?(window: Float32Array): boolean;
   /** The probability that a turn is complete. When absent, there are no weights that tell it. */
   turns?(samples: Float32Array, signal: AbortSignal | undefined): Promise<number> | number;
   /** Runs when a model is loaded, before the scripted one is made. */
@@ -214,10 +216,11 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
     quantize: (options) => native.quantize(options),
     loadVoiceActivity: async ({ path }) => {
       seen.load?.(basename(path));
+      const isSpeech = script.isSpeech ?? ((window) => window.some((s) => Math.abs(s) > 0.01));
       return {
         probabilities: async (samples) =>
           Float32Array.from({ length: Math.ceil(samples.length / 512) }, (_, i) =>
-            samples.subarray(i * 512, (i + 1) * 512).some((s) => Math.abs(s) > 0.01) ? 0.9 : 0,
+            isSpeech(samples.subarray(i * 512, (i + 1) * 512)) ? 0.9 : 0,
           ),
         close: async () => undefined,
       };

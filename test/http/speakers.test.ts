@@ -237,6 +237,56 @@ test('the number of speakers may be given, and must make sense', async () => {
   assert.match(await speakersWith({ diarize: 'off' }), /"diarize"/);
 });
 
+test('a reference without speech is a 400 that names it, and gives the slot back', async () => {
+  const isSpeech = (window: Float32Array) => window.some((s) => s > 0.01) && window.every((s) => s >= 0);
+  await using gateway = await withSpeakers({ isSpeech });
+  const noise = dataUrl(new Float32Array(3 * 16_000).map((_, i) => 0.5 * Math.sin(i * i)));
+  for (const fields of [
+    { response_format: 'diarized_json' },
+    { response_format: 'json' },
+    { stream: 'true' },
+  ] as Record<string, string>[]) {
+    const known = {
+      'known_speaker_names[]': ['Anna', 'Tom'],
+      'known_speaker_references[]': [voice(1, 3), noise],
+    };
+    const response = await ask(gateway, { ...fields, ...known });
+    assert.equal(response.status, 400);
+    const { error } = await json(response);
+    assert.deepEqual([error.code, error.param], ['invalid_value', 'known_speaker_references']);
+    assert.match(error.message, /known_speaker_references\[1\]" .*a sound without speech/);
+  }
+  assert.equal((await ask(gateway, { diarize: '1', response_format: 'verbose_json' })).status, 200);
+});
+
+test('who is heard only where nothing is said is no speaker', async () => {
+  const apart = wav(
+    conversation(
+      [
+        { speaker: 0, start: 0, end: 4 },
+        { speaker: 1, start: 8, end: 12 },
+      ],
+      12,
+    ),
+  );
+  await using gateway = await withSpeakers({
+    transcribe: async (samples) =>
+      (samples.findLast((s) => s > 0) ?? 0) > 0.02 ? [] : heard(' w0 w1 w2 w3.', 500),
+  });
+  for (const stream of ['', 'true']) {
+    const response = await ask(gateway, { diarize: '1', response_format: 'verbose_json', stream }, apart);
+    const { turns, speakers } = stream === '' ? await json(response) : (await eventsOf(response)).at(-1);
+    assert.deepEqual(
+      speakers.map(({ speaker }: any) => speaker),
+      ['A'],
+    );
+    assert(turns.length > 0 && turns.every(({ speaker }: any) => speaker === 'A'));
+  }
+  await using mute = await withSpeakers({ transcribe: async () => [] });
+  const nobody = await json(await ask(mute, { diarize: '1', response_format: 'verbose_json' }));
+  assert.deepEqual([nobody.text, nobody.speakers, nobody.turns], ['', [], []]);
+});
+
 test('silence has no segments and no speakers', async () => {
   await using gateway = await withSpeakers();
   const silence = wav(new Float32Array(5 * 16_000));

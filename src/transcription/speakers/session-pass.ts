@@ -32,6 +32,8 @@ export interface SpeakerSummary {
 export interface SpeakerPass extends AsyncDisposable {
   /** Takes the next block of the audio. */
   push(block: Float32Array): Promise<void>;
+  /** Takes the spans of speech that has a text, in seconds; all of them before the last segment is labeled. */
+  heard(speech: readonly { startSec: number; endSec: number }[]): void;
   /** The same words in the same order, in segments of one speaker each. */
   label(segments: AsyncIterable<UnnumberedSegment>): AsyncGenerator<UnnumberedSegment, void, undefined>;
   /** Complete after the last segment. */
@@ -101,6 +103,7 @@ async function passOver(
   const stranger = createLabels(() => undefined, names).of(0);
   let samples = 0;
   let turns: Turn[] = [];
+  const speech: { startSec: number; endSec: number }[] = [];
   let before: string | undefined;
 
   /** The last frame of the segmentation may end behind the audio. */
@@ -121,17 +124,27 @@ async function passOver(
       samples += block.length;
       return timed(() => diarization.push(block));
     },
+    heard: (spans) => void speech.push(...spans),
     async *label(segments) {
       const waiting: UnnumberedSegment[] = [];
       for await (const segment of segments) {
         if (atOnce) yield* await parts(segment);
         else waiting.push(segment);
       }
-      turns = (await timed(diarization.finish)).map(withinAudio);
+      turns = turnsOfSpeakers((await timed(diarization.finish)).map(withinAudio), speech);
       for (const segment of waiting) yield* await parts(segment);
     },
     summary: () => ({ ...summaryOf(turns), tookSec }),
   };
+}
+
+/** The turns of those who are heard where someone speaks. To the networks a tone or music may be a voice, too. */
+function turnsOfSpeakers(turns: Turn[], speech: readonly { startSec: number; endSec: number }[]): Turn[] {
+  const speakers = new Set<string>();
+  for (const { speaker, start, end } of turns)
+    if (!speakers.has(speaker) && speech.some((span) => span.startSec < end && start < span.endSec))
+      speakers.add(speaker);
+  return turns.filter(({ speaker }) => speakers.has(speaker));
 }
 
 /** @param turns in any order */
