@@ -12,7 +12,8 @@ const UNSPOKEN_PACE = 60;
 const LEAST_SYLLABLES = 4;
 /** No sentence has more; it bounds the time that the search takes. */
 const MOST_WORDS = 50;
-const MARKS = /\p{P}*$/u;
+/** It matches only where a run of marks begins, because trying it at each mark would take quadratic time. */
+const MARKS = /(?<!\p{P})\p{P}+$/u;
 
 /** The words without those copies, and where the copies were. */
 export function withoutRepeats(words: Word[]): { words: Word[]; dropped: Dropped[] } {
