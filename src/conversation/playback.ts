@@ -45,13 +45,17 @@ export class Playback {
     return this.#toldMs === null ? this.sentMs - this.heardMs : 0;
   }
 
-  /** Notes that audio of a sentence is sent. */
-  add(sentence: string, bytes: number): void {
+  /** Begins a sentence, whose audio is added next. It may have the words of the one before. */
+  begin(text: string): void {
+    this.#sentences.push({ text, endMs: this.sentMs });
+  }
+
+  /** Notes that audio of the sentence is sent. */
+  add(bytes: number): void {
     this.#startedAt ??= this.#now();
     this.#bytes += bytes;
-    const last = this.#sentences.at(-1);
-    if (last?.text === sentence) last.endMs = this.sentMs;
-    else this.#sentences.push({ text: sentence, endMs: this.sentMs });
+    const sentence = this.#sentences.at(-1);
+    if (sentence) sentence.endMs = this.sentMs;
   }
 
   /** Takes the word of the listener for what it has heard. @returns that, and where it names more, all audio so far */

@@ -298,6 +298,7 @@ class Response {
     for await (const sentence of this.#sentences.all(signal)) {
       const stage = this.#stages.speech ?? this.#begin('speech', 0);
       stage.bytesIn += Buffer.byteLength(sentence);
+      this.#message?.playback.begin(sentence);
       const options = {
         signal,
         isUpstreamsTurn: () => !this.#isSending,
@@ -309,7 +310,7 @@ class Response {
         if (this.#message === null) return;
         stage.firstMs ??= this.#sinceMs();
         stage.bytesOut += audio.length;
-        this.#message.playback.add(sentence, audio.length);
+        this.#message.playback.add(audio.length);
         await this.#emit({ type: 'audio', ...this.#message, audio });
       }
       stage.endMs = this.#sinceMs();

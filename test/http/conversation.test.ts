@@ -282,7 +282,7 @@ test('items are created in places, retrieved, truncated and deleted', async () =
 test('what a client says to have heard counts, also when the answer that it cancels has not ended', async () => {
   await using talk = await startTalk();
   await using client = await talkTo(talk);
-  talk.chat.answer((res) => void res.write(chunk({ content: 'Hello there. How are you? And' })));
+  talk.chat.answer((res) => void res.write(chunk({ content: 'Hello there. Hello there. And' })));
   client.send({ type: 'response.create' });
   const { item_id: id } = await client.event(AUDIO);
   await until('all is spoken', async () => spokenBytes(client) / 48_000 > 1.1);

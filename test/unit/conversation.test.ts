@@ -186,8 +186,10 @@ test('what was heard of a message is the audio that was sent, up to the time', (
   let now = 0;
   const playback = new Playback(48, () => now);
   assert.deepEqual([playback.heardMs, playback.textUntil(100)], [0, '']);
-  playback.add('One two.', 48_000);
-  playback.add('Three four five six.', 96_000);
+  playback.begin('One two.');
+  for (const bytes of [24_000, 24_000]) playback.add(bytes);
+  playback.begin('Three four five six.');
+  playback.add(96_000);
   now = 500;
   assert.deepEqual([playback.sentMs, playback.heardMs], [3000, 500]);
   assert.deepEqual(
@@ -196,6 +198,18 @@ test('what was heard of a message is the audio that was sent, up to the time', (
   );
   now = 5000;
   assert.equal(playback.heardMs, 3000);
+});
+
+test('a sentence that was said twice was heard once or twice', () => {
+  const playback = new Playback(48);
+  for (const text of ['Go on now.', 'Go on now.', 'Go on now.', 'Stop.']) {
+    playback.begin(text);
+    playback.add(48_000);
+  }
+  assert.deepEqual(
+    [1000, 2500, 4000].map((ms) => playback.textUntil(ms)),
+    ['Go on now.', 'Go on now. Go on now. Go on', 'Go on now. Go on now. Go on now. Stop.'],
+  );
 });
 
 test('audio is encoded as it is decoded, and brought to the rate of the session', () => {
