@@ -402,3 +402,10 @@ test('the echo of an answer does not interrupt it, and a person does', async () 
   assert.equal((await client.event('response.done')).response.status_details.reason, 'turn_detected');
   assert(isHeard());
 });
+
+test('a talk whose gateway does not start leaves no server open', async () => {
+  const servers = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPServerWrap').length;
+  await until('those of other tests are closed', () => servers() === 0);
+  await assert.rejects(startTalk({ env: { SVC_PORT: 'none' } }), /SVC_PORT/);
+  await until('its own are closed', () => servers() === 0);
+});

@@ -95,6 +95,23 @@ export interface Gateway extends AsyncDisposable {
 export async function startGateway(script: Script = {}): Promise<Gateway> {
   const tmp = mkdtempSync(join(tmpdir(), 'voxgate-http-test-'));
   const aside = mkdtempSync(join(tmpdir(), 'voxgate-http-test-logs-'));
+  const removeFolders = () => {
+    for (const folder of [tmp, aside]) rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    return await startIn(tmp, aside, removeFolders, script);
+  } catch (error) {
+    removeFolders();
+    throw error;
+  }
+}
+
+async function startIn(
+  tmp: string,
+  aside: string,
+  removeFolders: () => void,
+  script: Script,
+): Promise<Gateway> {
   const { config } = readConfig({
     SVC_PORT: '0',
     SVC_TMP_DIR: tmp,
@@ -169,7 +186,7 @@ export async function startGateway(script: Script = {}): Promise<Gateway> {
     config,
     async [Symbol.asyncDispose]() {
       await app.close();
-      for (const folder of [tmp, aside]) rmSync(folder, { recursive: true, force: true });
+      removeFolders();
     },
   };
 }

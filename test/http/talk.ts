@@ -97,15 +97,20 @@ export async function startTalk(script: Script = {}): Promise<Talk> {
   const chat = await startUpstream(says('Hello', ' there. How are', ' you?'), { data: [{ id: 'llama' }] });
   const speech = await startUpstream(speaks, {});
   const env = { SVC_LLM_BACKEND_URL: chat.url, SVC_TTS_UPSTREAM_URL: speech.url, ...script.env };
-  const gateway = await startGateway({ ...script, env });
+  const closeUpstreams = async () => {
+    for (const upstream of [chat, speech]) await upstream[Symbol.asyncDispose]();
+  };
+  const gateway = await startGateway({ ...script, env }).catch(async (error: unknown) => {
+    await closeUpstreams(); // which would keep the process of the test alive
+    throw error;
+  });
   return {
     gateway,
     chat,
     speech,
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();
-      await chat[Symbol.asyncDispose]();
-      await speech[Symbol.asyncDispose]();
+      await closeUpstreams();
     },
   };
 }
