@@ -42,6 +42,7 @@ const SUMMARY = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms
 /** What tests start as a process (test/program.ts). */
 const PROGRAMS = [
   'src/main.ts',
+  'test/clients/openai-conversation.ts',
   'test/faults/fail-nth/gateway.ts',
   'test/http/attack-process.ts',
   'test/http/impatient-supervisor.ts',

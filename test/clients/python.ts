@@ -8,11 +8,10 @@ import { acquireLock } from '../../src/models/lock.ts';
 const BUILD = new URL('../../build/', import.meta.url).pathname;
 const LIMIT_MS = 5 * 60_000;
 
-/** The folders of test/ that have a requirements.txt; `talks`, `deep` and `cuda` are large, and only deep tests need them. */
+/** The folders of test/ that have a requirements.txt; `deep` and `cuda` are large, and only deep tests need them. */
 const FOLDERS = {
   clients: 'clients',
   frameworks: 'clients/frameworks',
-  talks: 'clients/talks',
   deep: 'deep',
   cuda: 'deep/cuda',
 };

