@@ -99,7 +99,7 @@ export function createAnswering(
     },
     durationOf: (path) => durationOf(path, engine, maxAudioSec),
     async [Symbol.asyncDispose]() {
-      await Promise.all(Object.values(caches).map((cache) => cache.close()));
+      await caches.close();
       storage.close();
     },
   };

@@ -1,7 +1,7 @@
 /** Speech is cut in the middle of its pauses. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { betweenPauses } from '../../src/transcription/whisper/pauses.ts';
+import { audibleSec, betweenPauses } from '../../src/transcription/whisper/pauses.ts';
 
 const RATE = 16_000;
 
@@ -39,4 +39,16 @@ test('a piece is at least a second long, and silence around the speech makes non
 
 test('what counts as loud does not depend on where it is', () => {
   assert.deepEqual(cutsOf(speech([2, 0.4, 2, 1])), [2.2, 5.4]);
+});
+
+test('speech is heard without its pauses, also at its ends, and with the closures of its consonants', () => {
+  const heard = (parts: number[], soft?: number) => Number(audibleSec(speech(parts, soft)).toFixed(2));
+  assert.equal(heard([2, 0.4, 1.5, 0.6, 3]), 6.5);
+  assert.equal(heard([0, 0.5, 2, 0.4]), 2);
+  assert.equal(heard([2, 0.08, 2]), 4.08);
+  assert.equal(heard([2, 0.4, 2], 0.1), 4.4, 'a soft voice is no pause');
+  assert.deepEqual(
+    [0, RATE].map((length) => audibleSec(new Float32Array(length))),
+    [0, 1],
+  );
 });

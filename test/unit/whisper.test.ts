@@ -161,32 +161,49 @@ const twice = {
 /** What a lane hears where it fails, because the model repeats itself. */
 const LOOP = 'loop';
 
-/** A lane that hears `together` in the whole chunk, and in its parts the texts of `apart` in turns. */
-function partsLane(together: string, ...apart: string[]) {
+/**
+ * A lane that hears `together` in the whole chunk, and in its parts the texts of `apart` in turns. The words of a text
+ * that it aligns share the first `alignedSec` evenly.
+ */
+function partsLane(together: string, apart: string[], alignedSec = 2) {
   const asked: number[] = [];
   const looks: [beams: number, again: boolean][] = [];
+  const aligned: ChunkOptions[] = [];
   let parts = 0;
   const lane = {
     info: { languages: ['en'], audioContext: 1500, textContext: 448 },
-    transcribe: async (samples: Float32Array, { beams, again }: ChunkOptions) => {
+    transcribe: async (samples: Float32Array, options: ChunkOptions) => {
       const sec = samples.length / 16_000;
+      if (options.text !== undefined) {
+        aligned.push(options);
+        return segmentsOf(options.text, sec, alignedSec);
+      }
       asked.push(sec);
-      looks.push([beams, again]);
+      looks.push([options.beams, options.again]);
       const text = sec > 4 ? together : (apart[parts++ % apart.length] ?? '');
       if (text === LOOP) throw new NativeError('repetition', 'scripted');
-      const logprob = sec > 4 ? -0.1 : -0.5; // the text of a part is in doubt
-      const tokens = text
-        .split(/(?= )/)
-        .map((piece, id) => ({ ...said[0], id, bytes: Buffer.from(piece), logprob }));
-      return [{ startMs: 0, endMs: 1000 * sec, tokens, noSpeechProb: 0 }];
+      return segmentsOf(text, sec, sec, sec > 4 ? -0.1 : -0.5); // the text of a part is in doubt
     },
   };
-  return { lane: lane as unknown as Lane, asked, looks };
+  return { lane: lane as unknown as Lane, asked, looks, aligned };
+}
+
+function segmentsOf(text: string, sec: number, saidSec: number, logprob = -0.1) {
+  const pieces = text.split(/(?= )/);
+  const at = (place: number) => Math.round((1000 * saidSec * place) / pieces.length);
+  const tokens = pieces.map((piece, id) => ({
+    id,
+    bytes: Buffer.from(piece),
+    logprob,
+    startMs: at(id),
+    endMs: at(id + 1),
+  }));
+  return [{ startMs: 0, endMs: 1000 * sec, tokens, noSpeechProb: 0 }];
 }
 
 test('a sentence that is said twice in a chunk, and written once, is heard in each span by itself', async () => {
   const sentence = ' Ask what you can do.';
-  const { lane, asked } = partsLane(sentence, sentence);
+  const { lane, asked } = partsLane(sentence, [sentence]);
   const { sentences } = await whisper.recognize(lane, twice, { ...request, timed: true });
   assert.deepEqual(asked, [5, 2, 2]);
   assert.deepEqual(
@@ -201,7 +218,7 @@ test('a sentence that is said twice in a chunk, and written once, is heard in ea
 test('spans that are heard by themselves keep their times where the pause between them was cut', async () => {
   const [first, second] = [twice.speech[0], { startSec: 18, endSec: 20, certainty: 1 }];
   const cut = { ...twice, endSec: 20, speech: [first, second].filter((span) => span !== undefined) };
-  const { lane, asked } = partsLane(' Ask', ' Ask what you can do.', ' [Music]');
+  const { lane, asked } = partsLane(' Ask', [' Ask what you can do.', ' [Music]']);
   const timed = { ...request, timed: true };
   const { sentences, dropped } = await whisper.recognize(
     lane,
@@ -218,7 +235,7 @@ test('a single span with a short text is heard between its pauses', async () => 
     Math.abs(i / 16_000 - 2.5) < 0.2 ? 0 : 0.3 * Math.sin(i / 8),
   );
   const span = { ...twice, samples, speech: [{ startSec: 10, endSec: 15, certainty: 1 }] };
-  const { lane, asked } = partsLane(' Ask', ' Ask what you can do.');
+  const { lane, asked } = partsLane(' Ask', [' Ask what you can do.']);
   const { sentences } = await whisper.recognize(lane, span, { ...request, timed: true });
   assert.deepEqual(asked, [5, 5, 2.5, 2.5]); // the whole is tried again before
   assert.deepEqual(
@@ -227,22 +244,64 @@ test('a single span with a short text is heard between its pauses', async () => 
   );
 });
 
+test('a short text with words in all of the speech is decoded once, in every task', async () => {
+  const slow = ' Ask what you can do for all of us and for me.'; // 12 syllables in 4 s
+  const { lane, asked, aligned } = partsLane(slow, [slow], 5);
+  for (const translate of [false, true]) {
+    const { completePace } = await whisper.recognize(lane, twice, { ...request, translate });
+    assert.equal(completePace, 3);
+  }
+  assert.deepEqual(asked, [5, 5]);
+  assert.deepEqual(
+    aligned.map(({ text, language, translate, again }) => [text, language, translate, again]),
+    [false, true].map((translate) => [slow, 'en', translate, true]),
+  );
+});
+
+test('a text that is too long to be aligned is no failure', async () => {
+  const { lane, asked } = partsLane(' Ask', [' Ask what you can do.']);
+  const { transcribe } = lane;
+  const failing: Lane['transcribe'] = async (samples, options) => {
+    if (options.text !== undefined) throw new NativeError('text_too_long', 'scripted');
+    return transcribe(samples, options);
+  };
+  const { sentences } = await whisper.recognize({ ...lane, transcribe: failing }, twice, request);
+  assert.deepEqual([sentences.length, asked], [2, [5, 2, 2]]);
+});
+
+test('speech without words is decoded by itself only where it can be heard for a second', async () => {
+  for (const [heardSec, expected] of [
+    [0.8, [5]],
+    [1.2, [5, 2, 2]],
+  ] as const) {
+    const samples = Float32Array.from({ length: 5 * 16_000 }, (_, i) =>
+      i > 16_000 * (3 + heardSec) ? 0 : 0.3 * Math.sin(i / 8),
+    );
+    const { lane, asked } = partsLane(' Ask what you can do.', [' Ask what you can do.']);
+    await whisper.recognize(lane, { ...twice, samples }, request);
+    assert.deepEqual(asked, expected);
+  }
+});
+
 test('a span that has no words when it is heard by itself is named', async () => {
-  const { lane } = partsLane(' Ask', ' Ask what you can do.', ' [Music]');
+  const { lane } = partsLane(' Ask', [' Ask what you can do.', ' [Music]']);
   const { sentences, dropped } = await whisper.recognize(lane, twice, request);
   assert.equal(sentences.length, 1);
   assert.deepEqual(dropped, [{ startSec: 13, endSec: 15, reason: 'no_text' }]);
 });
 
 test('a short text stays where the spans by themselves have no more', async () => {
-  const { lane, asked } = partsLane(' Ask what you can do.', ' Ask');
+  const { lane, asked } = partsLane(' Ask what you can do.', [' Ask']);
   assert.equal(textOf(await whisper.recognize(lane, twice, request)).trim(), 'Ask what you can do.');
   assert.deepEqual(asked, [5, 2, 2]);
 });
 
 test('spans are looked at once, and each again with beams only where they have more text together', async () => {
   const doubtful = { ...request, beams: 4 };
-  const [none, more] = [partsLane(' Ask what you can do.', ' Ask'), partsLane(' Ask', ' Ask what you can.')];
+  const [none, more] = [
+    partsLane(' Ask what you can do.', [' Ask']),
+    partsLane(' Ask', [' Ask what you can.']),
+  ];
   await whisper.recognize(none.lane, twice, doubtful);
   assert.deepEqual(none.looks, Array(3).fill([1, false]));
   const { sentences } = await whisper.recognize(more.lane, twice, doubtful);
@@ -252,7 +311,7 @@ test('spans are looked at once, and each again with beams only where they have m
 });
 
 test('a span in which the first look hears a loop may have more text, so that all are heard in full', async () => {
-  const { lane, looks } = partsLane(' Ask what you can do.', ' Ask', LOOP, ' do what you can for me.');
+  const { lane, looks } = partsLane(' Ask what you can do.', [' Ask', LOOP, ' do what you can for me.']);
   const { sentences } = await whisper.recognize(lane, twice, request);
   assert.deepEqual(looks.slice(3), [[request.beams, false]]);
   assert.equal(sentences.map(({ text }) => text).join(''), ' Ask do what you can for me.');
@@ -260,7 +319,7 @@ test('a span in which the first look hears a loop may have more text, so that al
 
 test('who speaks slowly is heard apart once, and not again at the same pace', async () => {
   const slow = ' Ask what you can do for America.'; // 10 syllables in 4 s
-  const { lane, asked } = partsLane(slow, ' Ask what');
+  const { lane, asked } = partsLane(slow, [' Ask what']);
   const first = await whisper.recognize(lane, twice, request);
   assert.equal(first.completePace, 2.5);
   assert.deepEqual(asked, [5, 2, 2]);
@@ -277,14 +336,14 @@ test('who speaks slowly is heard apart once, and not again at the same pace', as
 });
 
 test('a text too short for any speaker tells nothing of the pace', async () => {
-  const { lane } = partsLane(' Ask what you can do.', ' Ask');
+  const { lane } = partsLane(' Ask what you can do.', [' Ask']);
   assert.equal((await whisper.recognize(lane, twice, request)).completePace, undefined);
 });
 
 test('a text as long as its speech is heard once', async () => {
   const { lane, asked } = partsLane(
     ' Ask what you can do, and ask it of your country, my fellow Americans.',
-    ' no',
+    [' no'],
   );
   await whisper.recognize(lane, twice, request);
   assert.deepEqual(asked, [5]);

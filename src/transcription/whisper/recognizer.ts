@@ -11,7 +11,7 @@ import {
   type Recognizer,
   withoutText,
 } from '../recognizer.ts';
-import { beginsUnspaced, type UnnumberedSegment } from '../segment.ts';
+import { beginsUnspaced, type UnnumberedSegment, type Word } from '../segment.ts';
 import { type Chunk, secondsInChunk, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
@@ -31,7 +31,7 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { detectChunkLanguage } from './language.ts';
-import { betweenPauses } from './pauses.ts';
+import { audibleSec, betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
 
 /**
@@ -45,6 +45,8 @@ const MAX_CHUNK_SEC = 20;
 const MAX_GAP_SEC = 5;
 /** More silence would be encoded for nothing. */
 const KEPT_PAUSE_SEC = 1;
+/** Shorter speech may be a sound, or a word that is aligned with its neighbor. */
+const LEAST_WITHOUT_TEXT_SEC = 1;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const LEAST_GAIN = 1.25;
 
@@ -65,8 +67,10 @@ export const recognizer: Recognizer = {
     const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
     if (together === 'silence') return { detected, sentences: [] };
     const text = textOf(together);
-    const parts = !request.draft && (await mayLackText(text, chunk, request)) ? partsOf(chunk) : [];
-    if (parts.length > 1) {
+    const isSlow = !request.draft && (await isSlower(text, chunk, request));
+    const parts = isSlow ? partsOf(chunk) : [];
+    const said = { text, language, translate: request.translate, again: true, signal: request.signal };
+    if (parts.length > 1 && (await lackText(lane, chunk, parts, said))) {
       const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
       if (apart !== null) return { detected, ...joined(apart, language, request) };
     }
@@ -80,24 +84,65 @@ export const recognizer: Recognizer = {
     };
   },
 
-  async align(lane, chunk, { text, language, signal }) {
-    const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
-    // The model was trained on texts with a space before the first word, too.
-    const spaced = beginsUnspaced(text.trimStart()) ? text.trimStart() : ` ${text.trimStart()}`;
-    const options = { ...GREEDY, times: false, language, audioContext, text: spaced };
-    const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
-      const isTooLong = error instanceof NativeError && error.code === 'text_too_long';
-      throw isTooLong ? tooLong(countSyllables(text), speechSecOf(chunk)) : error;
-    });
-    const words = toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
+  async align(lane, chunk, said) {
+    const words = await alignedWords(lane, chunk, { ...said, translate: false, again: false });
+    if (words === 'too long') throw tooLong(countSyllables(said.text), speechSecOf(chunk));
     return withLengths(words, chunk.endSec);
   },
 };
 
+/** A text that is said in a chunk. */
+interface SaidText {
+  text: string;
+  language: string;
+  translate: boolean;
+  /** As in `ChunkOptions`. */
+  again: boolean;
+  signal: AbortSignal;
+}
+
+/** The words of the text, with their times. Too long is what the model does not take at once. */
+async function alignedWords(lane: Lane, chunk: Chunk, said: SaidText): Promise<Word[] | 'too long'> {
+  const { language, translate, again, signal } = said;
+  const text = said.text.trimStart();
+  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
+  // The model was trained on texts with a space before the first word, too.
+  const spaced = beginsUnspaced(text) ? text : ` ${text}`;
+  const options = { ...GREEDY, times: false, language, translate, again, audioContext, text: spaced };
+  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
+    if (error instanceof NativeError && error.code === 'text_too_long') return null;
+    throw error;
+  });
+  if (segments === null) return 'too long';
+  return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
+}
+
 /** True for a short text, unless people were found to speak as slowly before. */
-async function mayLackText(text: string, chunk: Chunk, { before }: ChunkRequest): Promise<boolean> {
+async function isSlower(text: string, chunk: Chunk, { before }: ChunkRequest): Promise<boolean> {
   const speechSec = speechSecOf(chunk);
   return isShort(text, speechSec) && isShort(text, speechSec, (await before()).slowestPace);
+}
+
+/**
+ * True where hardly any of the text is said in parts of the chunk that can be heard for so long together. An alignment
+ * shows it at a fraction of what it costs to decode the parts.
+ */
+async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText): Promise<boolean> {
+  if (said.text === '') return true;
+  const words = await alignedWords(lane, chunk, said);
+  if (words === 'too long') return true; // broken characters have more tokens than when the model wrote them
+  let sec = 0;
+  for (const { startSec, endSec, samples } of parts) {
+    const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);
+    const heardSec = audibleSec(samples);
+    if (isFarTooShort(inPart.map((word) => word.text).join(''), heardSec)) sec += heardSec;
+  }
+  return sec >= LEAST_WITHOUT_TEXT_SEC;
+}
+
+function samplesOf(chunk: Chunk, { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>): Float32Array {
+  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
+  return chunk.samples.subarray(at(startSec), at(endSec));
 }
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
@@ -117,7 +162,6 @@ interface Part {
 /** The spans of speech, each as a chunk, or the speech between the pauses of a single span. */
 function partsOf(chunk: Chunk): Chunk[] {
   const { startSec, samples, speech } = chunk;
-  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
   const sec = (sample: number) => startSec + sample / SAMPLE_RATE; // a single span has no pause to be cut
   const spans =
     speech.length > 1
@@ -130,7 +174,7 @@ function partsOf(chunk: Chunk): Chunk[] {
   return spans.map((span) => ({
     ...chunk,
     ...span,
-    samples: samples.subarray(at(span.startSec), at(span.endSec)),
+    samples: samplesOf(chunk, span),
     cuts: [],
     speech: [span],
   }));
