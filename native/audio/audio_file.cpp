@@ -18,6 +18,11 @@ namespace {
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
+// The energy of the average of two channels over that of half their difference, as the average becomes too weak
+// to be heard, and as it is heard again. `src/audio/mid-side.ts` has the same numbers for what ffmpeg decodes.
+constexpr double kCancelled = 1.0 / 64;
+constexpr double kHeardAgain = 1.0 / 4;
+constexpr float kFadeSec = 0.01F; // from one to the other without a click
 // Decoders share a few threads, so no file keeps one for longer than this while others wait.
 constexpr std::chrono::milliseconds kMaxTurn{50};
 
@@ -215,6 +220,28 @@ class AudioFile::Decoder {
         sum += sane(frames_[frame * width + channel]);
       mono_.push_back(sum / static_cast<float>(mixed));
     }
+    if (mixed == 2)
+      restore_cancelled(block);
+  }
+
+  // Two channels of opposite phase cancel each other in their average. Where it is far weaker than half their
+  // difference, the channels are nearly equal but for the sign, so that difference is what each of them holds.
+  void restore_cancelled(const SampleBlock& block) {
+    side_.clear();
+    double mid_energy = 0;
+    double side_energy = 0;
+    for (size_t frame = 0; frame < block.frames; ++frame) {
+      side_.push_back((sane(frames_[2 * frame]) - sane(frames_[2 * frame + 1])) / 2);
+      mid_energy += mono_[frame] * mono_[frame];
+      side_energy += side_[frame] * side_[frame];
+    }
+    cancels_ = mid_energy < side_energy * (cancels_ ? kHeardAgain : kCancelled);
+    const float step = side_share_ < 0 ? 1 : 1 / (kFadeSec * static_cast<float>(block.rate));
+    side_share_ = std::max(side_share_, 0.0F);
+    for (size_t frame = 0; frame < block.frames && (cancels_ || side_share_ > 0); ++frame) {
+      side_share_ = std::clamp(side_share_ + (cancels_ ? step : -step), 0.0F, 1.0F);
+      mono_[frame] += side_share_ * (side_[frame] - mono_[frame]);
+    }
   }
 
   // A member of its own, so that the decoder is closed where a constructor throws, too.
@@ -243,6 +270,9 @@ class AudioFile::Decoder {
   std::unique_ptr<Resampler> resampler_;
   std::vector<float> frames_;
   std::vector<float> mono_;
+  std::vector<float> side_; // half the difference of two channels
+  bool cancels_ = false;
+  float side_share_ = -1; // of the difference in what is heard, 0..1; negative before the first block
 };
 
 AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int channel) {

@@ -90,6 +90,44 @@ TEST("audio: rates and channels become 16 kHz mono of the same length") {
   CHECK(mixed.size() == 8000 && std::fabs(mixed[4000] - 0.25F) < 0.001F);
 }
 
+std::string stereo(uint32_t rate, double seconds, auto left, auto right) {
+  std::string data;
+  for (uint32_t i = 0; i < rate * seconds; ++i) {
+    put(data, static_cast<int16_t>(16000 * left(static_cast<double>(i) / rate)));
+    put(data, static_cast<int16_t>(16000 * right(static_cast<double>(i) / rate)));
+  }
+  return wav({.channels = 2, .rate = rate}, data);
+}
+
+double tone(double sec) {
+  return std::sin(2 * std::numbers::pi * 440 * sec);
+}
+
+TEST("audio: channels that cancel each other are heard, without a click where that begins and ends") {
+  for (const uint32_t rate : {8000U, 16000U, 48000U}) {
+    const auto flipped = [](double sec) { return sec < 1 || sec >= 2 ? tone(sec) : -0.95 * tone(sec); };
+    const auto samples = decode(stereo(rate, 3, tone, flipped));
+    for (const size_t second : {0U, 1U, 2U})
+      CHECK(std::fabs(loudness(std::span(samples).subspan(16000 * second + 9000, 6000)) - 0.345F) < 0.02F);
+    float step = 0;
+    for (size_t i = 1; i < samples.size(); ++i)
+      step = std::max(step, std::fabs(samples[i] - samples[i - 1]));
+    CHECK(step < 0.12F); // the tone itself has 0.085
+    const auto all = decode(stereo(rate, 1, tone, [](double sec) { return -tone(sec); }));
+    CHECK(std::fabs(loudness(std::span(all).first(1600)) - 0.345F) < 0.02F);
+  }
+}
+
+TEST("audio: other stereo is the average of its channels, however wide it is") {
+  const auto beside = [](double sec) { return -0.6 * tone(sec); };
+  const auto samples = decode(stereo(16000, 1, tone, beside));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto left = static_cast<int16_t>(16000 * tone(static_cast<double>(i) / 16000));
+    const auto right = static_cast<int16_t>(16000 * beside(static_cast<double>(i) / 16000));
+    CHECK(samples[i] == (static_cast<float>(left) / 32768 + static_cast<float>(right) / 32768) / 2);
+  }
+}
+
 // How loud one frequency is in the second half second of 16 kHz samples, over the loudness of `sine`, in dB.
 double level(std::span<const float> samples, double hertz) {
   double real = 0;

@@ -10,6 +10,7 @@ import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
+import { createMidSide } from './mid-side.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
@@ -36,7 +37,7 @@ export async function openFfmpegDecoder(
   const notes = readNotes(child.stderr);
   let delivered = 0;
   let closed = false;
-  const fill = createPcmReader(child.stdout, notes, () => closed);
+  const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined);
 
   /** @throws unless ffmpeg has read the file to its end */
   async function requireEnd(): Promise<void> {
@@ -58,8 +59,7 @@ export async function openFfmpegDecoder(
       if (closed) throw closedWhileRead();
       const block = new Float32Array(blockSamples);
       const samples = await beforeTimeout(timeLimit('wallMs', delivered / SAMPLE_RATE, ffmpeg), async () => {
-        const filled = await fill(Buffer.from(block.buffer));
-        const samples = Math.floor(filled / Float32Array.BYTES_PER_ELEMENT);
+        const samples = await fill(block);
         delivered += samples;
         if (channel !== undefined) refuseOtherThanStereo(await notes.layout);
         if (samples < blockSamples) await requireEnd();
@@ -136,12 +136,19 @@ function createTimeout(late: () => void) {
   };
 }
 
-/** Reads samples from the pipe. The bytes, which are 0, get them, and as many as were got are returned. */
+/** Samples that are read from the pipe at a time. */
+const PIECE = 16 * 1024;
+
+/** Reads samples from the pipe into a block, and returns how many. */
 function createPcmReader(
   stdout: NodeJS.ReadableStream,
   notes: Notes,
   isClosed: () => boolean,
-): (bytes: Buffer) => Promise<number> {
+  isMidSide: boolean,
+): (block: Float32Array) => Promise<number> {
+  const width = isMidSide ? 2 : 1;
+  const frameBytes = width * Float32Array.BYTES_PER_ELEMENT;
+  const toMono = isMidSide ? createMidSide() : (samples: Float32Array) => samples;
   const chunks = stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   /** A chunk may end within a sample, so the bytes left over stay here. */
   let rest: Buffer = Buffer.alloc(0);
@@ -161,10 +168,11 @@ function createPcmReader(
   async function silenceBefore(): Promise<number> {
     rest = (await nextChunk()) ?? rest;
     await setImmediate(); // then what ffmpeg has said before it wrote the sound is read, too
-    return Math.round((notes.beginSec ?? 0) * SAMPLE_RATE) * Float32Array.BYTES_PER_ELEMENT;
+    return Math.round((notes.beginSec ?? 0) * SAMPLE_RATE) * frameBytes;
   }
 
-  return async (bytes) => {
+  /** Writes what comes next into bytes that are 0, and returns how many of them. */
+  async function readInto(bytes: Buffer): Promise<number> {
     silence ??= await silenceBefore();
     let filled = Math.min(silence, bytes.length);
     silence -= filled;
@@ -179,6 +187,19 @@ function createPcmReader(
       rest = rest.subarray(copied);
     }
     return filled;
+  }
+
+  return async (block) => {
+    let samples = 0;
+    while (samples < block.length) {
+      const frames = Math.min(PIECE, block.length - samples);
+      const piece = new Float32Array(frames * width);
+      const read = Math.floor((await readInto(Buffer.from(piece.buffer))) / frameBytes);
+      block.set(toMono(piece.subarray(0, read * width)), samples);
+      samples += read;
+      if (read < frames) break;
+    }
+    return samples;
   };
 }
 
@@ -230,6 +251,16 @@ const FROM_TIMES = [
 const PRINTED = /^(\d+\.\d{6})$/m;
 /** Writes silence where recorders left out what was silent. */
 const FILL_GAPS = 'aresample=async=1';
+/**
+ * The average of all channels, and beside it half the difference of two. Both come to the rate by themselves, so the
+ * average is to the last bit what it is alone.
+ */
+const midSide = (rate: string) =>
+  [
+    `asplit[all][two];[all]aformat=channel_layouts=mono,${rate}[mid]`,
+    `[two]aformat=channel_layouts=stereo,pan=mono|c0=0.5*c0-0.5*c1,${rate}[side]`,
+    '[mid][side]join=inputs=2:channel_layout=stereo',
+  ].join(';');
 /** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
 const TIMED = new Set(['matroska', 'mov', 'ogg']);
 
@@ -248,10 +279,12 @@ function ffmpegArguments(
   demuxer: string,
   { maxAudioSec, channel }: Pick<DecoderLimits, 'maxAudioSec' | 'channel'>,
 ): string[] {
-  const mono = channel === undefined ? 'aformat=channel_layouts=mono' : `pan=mono|c0=c${channel}`;
-  const decoded = [mono, `aformat=sample_rates=${SAMPLE_RATE}`];
+  const isTimed = TIMED.has(demuxer);
+  // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
+  const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
+  const decoded = channel === undefined ? [midSide(rate)] : [`pan=mono|c0=c${channel}`, rate];
   // The gaps are filled last, because their silence is the smallest then.
-  const filters = TIMED.has(demuxer) ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS] : decoded;
+  const filters = isTimed ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS] : decoded;
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
