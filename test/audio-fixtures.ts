@@ -161,7 +161,8 @@ export async function collect(path: string, options: OpenAudioOptions) {
     samples.set(block, at);
     at += block.length;
   }
-  return { samples, blocks, format: source.format, durationSec: source.durationSec };
+  const { format, durationSec, track } = source;
+  return { samples, blocks, format, durationSec, track };
 }
 
 /** Measures level and pitch in the middle of the audio, where no codec's run-in or run-out reaches. */

@@ -31,6 +31,10 @@ export interface DecoderLimits {
   blockSamples: number;
   /** The channel of a file of two that is decoded, 0 or 1; absent for the average of all channels. */
   channel?: Channel | undefined;
+  /** The field of the request that asks for the channel, which a refusal names. */
+  channelField?: 'channel' | 'speakers' | undefined;
+  /** The audio track of the file, from 0; absent for the first. */
+  track?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 

@@ -13,10 +13,16 @@ import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
 import { createMidSide } from './mid-side.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
+import type { Track } from './tracks.ts';
 
 /** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
 export const ENDED_BY_SIGNAL = 255;
 const STDERR_WINDOW_CHARS = 4096;
+
+export interface FfmpegDecoder extends Decoder {
+  /** The audio tracks of the file. Resolves when the first block is read, or the process has ended. */
+  tracks(): Promise<readonly Track[]>;
+}
 
 /**
  * Decodes in a child process. The process gets the path, because an mp4 with its index at the end cannot be read from
@@ -28,8 +34,8 @@ export async function openFfmpegDecoder(
   container: Container,
   ffmpeg: Ffmpeg,
   limits: DecoderLimits,
-): Promise<Decoder> {
-  const { blockSamples, channel, signal } = limits;
+): Promise<FfmpegDecoder> {
+  const { blockSamples, channel, track = 0, signal } = limits;
   signal?.throwIfAborted();
   const { child, exited, kill } = await startDecoding(path, container, ffmpeg, limits);
   const leaving = onAbort(signal, kill);
@@ -54,6 +60,7 @@ export async function openFfmpegDecoder(
     get durationSec() {
       return notes.durationSec;
     },
+    tracks: () => notes.tracks,
     async read() {
       signal?.throwIfAborted();
       if (closed) throw closedWhileRead();
@@ -61,7 +68,7 @@ export async function openFfmpegDecoder(
       const samples = await beforeTimeout(timeLimit('wallMs', delivered / SAMPLE_RATE, ffmpeg), async () => {
         const samples = await fill(block);
         delivered += samples;
-        if (channel !== undefined) refuseOtherThanStereo(await notes.layout);
+        if (channel !== undefined) refuseOtherThanStereo((await notes.tracks)[track]?.layout, limits);
         if (samples < blockSamples) await requireEnd();
         return samples;
       });
@@ -168,6 +175,7 @@ function createPcmReader(
   async function silenceBefore(): Promise<number> {
     rest = (await nextChunk()) ?? rest;
     await setImmediate(); // then what ffmpeg has said before it wrote the sound is read, too
+    notes.endTracks();
     return Math.round((notes.beginSec ?? 0) * SAMPLE_RATE) * frameBytes;
   }
 
@@ -203,10 +211,10 @@ function createPcmReader(
   };
 }
 
-/** @param layout null where the process ended before it named one; how it ended says why then */
-function refuseOtherThanStereo(layout: string | null): void {
-  if (layout === null || ['stereo', 'downmix', '2 channels'].includes(layout)) return;
-  throw refuseChannels(layout === 'mono' ? 1 : layout);
+/** @param layout undefined where the process ended before it named one; how it ended says why then */
+function refuseOtherThanStereo(layout: string | undefined, limits: DecoderLimits): void {
+  if (layout === undefined || ['stereo', 'downmix', '2 channels'].includes(layout)) return;
+  throw refuseChannels(layout === 'mono' ? 1 : layout, limits);
 }
 
 const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
@@ -264,20 +272,20 @@ const midSide = (rate: string) =>
 /** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
 const TIMED = new Set(['matroska', 'mov', 'ogg']);
 
-/** The first audio of the file, read by the one demuxer and no protocol but `file`. */
-export function inputArguments(path: string, demuxer: string): string[] {
+/** An audio track of the file, read by the one demuxer and no protocol but `file`. */
+export function inputArguments(path: string, demuxer: string, track = 0): string[] {
   return [
     ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
     // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
-    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', '0:a:0'],
+    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', `0:a:${track}`],
   ];
 }
 
 function ffmpegArguments(
   path: string,
   demuxer: string,
-  { maxAudioSec, channel }: Pick<DecoderLimits, 'maxAudioSec' | 'channel'>,
+  { maxAudioSec, channel, track }: Pick<DecoderLimits, 'maxAudioSec' | 'channel' | 'track'>,
 ): string[] {
   const isTimed = TIMED.has(demuxer);
   // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
@@ -288,7 +296,7 @@ function ffmpegArguments(
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
-    ...inputArguments(path, demuxer),
+    ...inputArguments(path, demuxer, track),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
     // clips.
     ...['-rematrix_maxval', '1', '-af', filters.join()],
@@ -302,8 +310,50 @@ interface Notes {
   noStream: boolean;
   /** When the sound begins in the file, seconds; null where the times of the file do not count. */
   beginSec: number | null;
-  /** ffmpeg's name of the channels of the audio, such as `stereo`; null when the process ends without naming them. */
-  layout: Promise<string | null>;
+  /** The audio tracks, once all are listed or the process has ended. */
+  tracks: Promise<readonly Track[]>;
+  /** Sound has come, and all tracks are listed before it. */
+  endTracks(): void;
+}
+
+/** A line of ffmpeg's list of the streams, such as `Stream #0:1[0x2](eng): Audio: aac, 48000 Hz, stereo (default)`. */
+const AUDIO_LINE = /^ {2,4}Stream #0:(\d+)(?:\[0x[\da-f]+\])?(?:\(([\w-]+)\))?: Audio: (.*)$/;
+/** More are not told apart; no film has as many. */
+const MOST_TRACKS = 64;
+
+function trackIn(language: string | undefined, described: string): Track {
+  return {
+    isDecodable: !described.startsWith('none'),
+    isDefault: described.includes('(default)'),
+    isComment: described.includes('(comment)'),
+    language,
+    layout: / Hz, ([^,]+)/.exec(described)?.[1] ?? '',
+  };
+}
+
+/** Collects the audio tracks from ffmpeg's list of streams, line by line, until what it does with them is listed. */
+function createTrackList() {
+  const found = new Map<number, Track>();
+  let resolve: (tracks: readonly Track[]) => void = () => undefined;
+  const promise = new Promise<readonly Track[]>((settle) => {
+    resolve = settle;
+  });
+  let isOver = false;
+  const end = () => {
+    isOver = true;
+    resolve([...found].sort(([a], [b]) => a - b).map(([, track]) => track));
+  };
+  return {
+    promise,
+    end,
+    read(line: string) {
+      if (isOver) return;
+      if (line.startsWith('Stream mapping:')) return end();
+      const [, index, language, described] = AUDIO_LINE.exec(line) ?? [];
+      if (described !== undefined && found.size < MOST_TRACKS)
+        found.set(Number(index), trackIn(language, described));
+    },
+  };
 }
 
 /**
@@ -311,12 +361,16 @@ interface Notes {
  * `STDERR_WINDOW_CHARS` are kept.
  */
 function readNotes(stderr: NodeJS.ReadableStream): Notes {
-  let setLayout: (layout: string | null) => void = () => undefined;
-  const layout = new Promise<string | null>((resolve) => {
-    setLayout = resolve;
-  });
-  const notes: Notes = { durationSec: null, noStream: false, beginSec: null, layout };
-  stderr.on('close', () => setLayout(null));
+  const list = createTrackList();
+  const notes: Notes = {
+    durationSec: null,
+    noStream: false,
+    beginSec: null,
+    tracks: list.promise,
+    endTracks: list.end,
+  };
+  let line = '';
+  stderr.on('close', list.end);
   // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
   let isGuess = false;
   let window = '';
@@ -327,8 +381,9 @@ function readNotes(stderr: NodeJS.ReadableStream): Notes {
     const [, hours, minutes, seconds] = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(window) ?? [];
     if (hours !== undefined && !isGuess)
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
-    const [, named] = /^ {2}Stream #0:\d.*: Audio: .* Hz, ([^,\n]+),/m.exec(window) ?? [];
-    if (named !== undefined) setLayout(named);
+    const lines = (line + text).split('\n');
+    line = lines.pop()?.slice(0, STDERR_WINDOW_CHARS) ?? '';
+    lines.forEach(list.read);
     const [, begin] = PRINTED.exec(window) ?? [];
     if (begin !== undefined) notes.beginSec ??= Math.min(Number(begin), LONGEST_GAP_SEC);
     notes.noStream ||= window.includes('matches no streams');

@@ -11,13 +11,14 @@ import { refuseChannels } from './refusal.ts';
 export async function openNativeDecoder(
   path: string,
   engine: Pick<NativeEngine, 'openAudio'>,
-  { blockSamples, channel, signal }: DecoderLimits,
+  limits: DecoderLimits,
 ): Promise<Decoder> {
+  const { blockSamples, channel, signal } = limits;
   const { size } = await stat(path);
   const file = await engine.openAudio(path, { signal, channel });
   if (channel !== undefined && file.info.channels !== 2) {
     file.close();
-    throw refuseChannels(file.info.channels);
+    throw refuseChannels(file.info.channels, limits);
   }
   let pending: Promise<unknown> = Promise.resolve();
   let closed = false;

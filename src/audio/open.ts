@@ -6,6 +6,7 @@
 
 import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
+import { GatewayError } from '../errors.ts';
 import type { ProcessPlaces } from '../limits/process-places.ts';
 import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
@@ -21,13 +22,14 @@ import {
   sniffOggEnd,
   tagLength,
 } from './sniff.ts';
+import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from './tracks.ts';
 
 /** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
 const OGG_TAIL_BYTES = 65_536 + 18; // holds the largest page
 const MAX_TAGS = 8;
 
-export interface OpenAudioOptions {
+export interface OpenAudioOptions extends TrackWish {
   engine: Pick<NativeEngine, 'openAudio'>;
   /**
    * The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. A function is called only for
@@ -39,6 +41,7 @@ export interface OpenAudioOptions {
   maxAudioSec: number;
   /** The channel of a stereo file that the source has; absent for the average of all channels. */
   channel?: Channel | undefined;
+  channelField?: DecoderLimits['channelField'];
   signal?: AbortSignal | undefined;
   /** The client, as `networkOf` names it. Clients share the processes of ffmpeg. */
   network?: string | undefined;
@@ -51,6 +54,8 @@ export interface AudioSource extends AsyncDisposable {
   readonly format: string;
   /** The duration that the header gives, in seconds; null when only decoding would show it. */
   readonly durationSec: number | null;
+  /** The number of the audio track, from 0, where the file has several; absent where it has one. */
+  readonly track?: number | undefined;
   /**
    * All of the audio, in blocks of `blockSamples`; the last one may be shorter. Each block belongs to the consumer.
    * The source decodes at most one block ahead, and closes when the consumer leaves the loop. The iteration throws
@@ -60,17 +65,17 @@ export interface AudioSource extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-type Opened = { decoder: Decoder; first: Float32Array };
+type Opened = { decoder: Decoder; first: Float32Array; track?: number | undefined };
 
 /**
  * Opens a file and decodes its first block, so that a file which cannot be transcribed is refused (GatewayError, 400)
  * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
-  const { maxAudioSec, channel, signal, blockSamples = BLOCK_SAMPLES } = options;
+  const { maxAudioSec, channel, channelField, track, signal, blockSamples = BLOCK_SAMPLES } = options;
   signal?.throwIfAborted();
   const container = await sniffFile(path);
-  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, signal };
+  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, channelField, track, signal };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
     (await openExternally(path, container, options, limits));
@@ -117,7 +122,10 @@ async function openNatively(
   limits: DecoderLimits,
 ): Promise<Opened | null> {
   try {
-    return await readFirst(await openNativeDecoder(path, engine, limits));
+    const decoder = await openNativeDecoder(path, engine, limits);
+    if (limits.track) await decoder.close();
+    requireTrack(limits.track, 1);
+    return await readFirst(decoder);
   } catch (error) {
     if (isBadAudio(error)) return null;
     throw error;
@@ -127,23 +135,94 @@ async function openNatively(
 async function openExternally(
   path: string,
   container: Container,
-  { ffmpeg: given, places, network = '' }: OpenAudioOptions,
+  options: OpenAudioOptions,
   limits: DecoderLimits,
 ): Promise<Opened> {
+  const { ffmpeg: given, places, network = '' } = options;
   const ffmpeg = typeof given === 'function' ? await given() : given;
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
   const place = await places?.take(network, limits.signal);
   const ends = [limits.signal, place?.signal].filter((signal) => signal !== undefined);
   const own = { ...limits, signal: AbortSignal.any(ends) };
-  const decoder = await openFfmpegDecoder(path, container, ffmpeg, own).catch((error) => {
+  try {
+    const attempt = (track: number | undefined, more?: Partial<DecoderLimits>) =>
+      attemptTrack(path, container, ffmpeg, { ...own, track, ...more });
+    const { decoder, ...opened } = await openTrack(attempt, options);
+    return { ...opened, decoder: holding(decoder, place) };
+  } catch (error) {
     place?.[Symbol.dispose]();
     throw error;
-  });
-  const opened = await readFirst(holding(withoutRepeats(decoder, path, container, ffmpeg, limits), place));
-  if (opened === null) throw refuseAudio('empty_audio');
-  return opened;
+  }
 }
 
+/** A track that was tried: it is open at its first block, or there is an error. */
+interface Attempt {
+  /** All audio tracks of the file. */
+  tracks: readonly Track[];
+  opened: Opened | null;
+  error?: unknown;
+}
+type AttemptTrack = (track: number | undefined, more?: Partial<DecoderLimits>) => Promise<Attempt>;
+
+async function attemptTrack(
+  path: string,
+  container: Container,
+  ffmpeg: Ffmpeg,
+  limits: DecoderLimits,
+): Promise<Attempt> {
+  const decoder = await openFfmpegDecoder(path, container, ffmpeg, limits);
+  try {
+    const opened = await readFirst(withoutRepeats(decoder, path, container, ffmpeg, limits));
+    if (opened === null) throw refuseAudio('empty_audio');
+    return { tracks: await decoder.tracks(), opened };
+  } catch (error) {
+    return { tracks: await decoder.tracks(), opened: null, error };
+  }
+}
+
+/** Opens the track that the request names, or the best one of several. */
+async function openTrack(attempt: AttemptTrack, { track: named, isLanguage }: TrackWish): Promise<Opened> {
+  const start = await attempt(named);
+  const { tracks } = start;
+  if (tracks.length > 0) requireTrack(named, tracks.length);
+  if (tracks.length < 2) return openedOf(start);
+  if (named !== undefined) return { ...openedOf(start), track: named };
+  await start.opened?.decoder.close();
+  const best = bestTracks(tracks, isLanguage);
+  const track = (await firstWithSound(attempt, best)) ?? best[0] ?? 0;
+  return { ...openedOf(await attempt(track)), track };
+}
+
+/** The first of the tracks that is not silent throughout. Each is heard by a process of its own, to its first sound. */
+async function firstWithSound(attempt: AttemptTrack, tracks: readonly number[]): Promise<number | undefined> {
+  for (const track of tracks) {
+    const { opened, error } = await attempt(track, { channel: undefined });
+    if (opened === null && !isAboutFile(error)) throw error;
+    if (opened !== null && (await hasSound(opened))) return track;
+  }
+  return undefined;
+}
+
+/** Ends at the first sound, and closes the decoder. */
+async function hasSound({ decoder, first }: Opened): Promise<boolean> {
+  try {
+    for (let block: Float32Array | null = first; block !== null; block = await decoder.read())
+      if (!isSilent(block)) return true;
+    return false;
+  } catch (error) {
+    if (isAboutFile(error)) return false;
+    throw error;
+  } finally {
+    await decoder.close();
+  }
+}
+
+const isAboutFile = (error: unknown) => error instanceof GatewayError && error.param === 'file';
+
+function openedOf({ opened, error }: Attempt): Opened {
+  if (opened === null) throw error;
+  return opened;
+}
 /** A decoder that frees the place of its process when it is closed. */
 function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
   return {
@@ -180,7 +259,11 @@ async function readFirst(decoder: Decoder): Promise<Opened | null> {
   return first === null ? null : { decoder, first };
 }
 
-function createSource(container: Container, { decoder, first }: Opened, limits: DecoderLimits): AudioSource {
+function createSource(
+  container: Container,
+  { decoder, first, track }: Opened,
+  limits: DecoderLimits,
+): AudioSource {
   const { maxAudioSec, signal } = limits;
   const maxSamples = (maxAudioSec + LENGTH_SLACK_SEC) * SAMPLE_RATE;
   if ((decoder.durationSec ?? 0) * SAMPLE_RATE > maxSamples || first.length > maxSamples)
@@ -208,6 +291,7 @@ function createSource(container: Container, { decoder, first }: Opened, limits: 
 
   return {
     format: container.name,
+    track,
     get durationSec() {
       return decoder.durationSec;
     },

@@ -1,5 +1,6 @@
 /** The errors that refuse an uploaded file. Each is a 400 with `param` "file", but for a wrong number of channels. */
 import { GatewayError, invalidValue } from '../errors.ts';
+import type { DecoderLimits } from './decoder.ts';
 
 /** Codes whose sentence says everything. */
 type PlainRefusal = 'empty_file' | 'no_audio_stream' | 'empty_audio' | 'repeated_audio';
@@ -21,6 +22,12 @@ export function refuseLength(maxAudioSec: number): GatewayError {
 }
 
 /** One channel would make one speaker of all who are in it, and of three or more it is unknown whom they hold. */
-export function refuseChannels(found: number | string): GatewayError {
-  return invalidValue('speakers', 'channels', `Expected audio of two channels for it, and this has ${found}`);
+export function refuseChannels(
+  found: number | string,
+  { channel, channelField }: Pick<DecoderLimits, 'channel' | 'channelField'>,
+): GatewayError {
+  const expected = `Expected audio of two channels for it, and this has ${found}`;
+  return channelField === 'channel'
+    ? invalidValue('channel', channel, expected)
+    : invalidValue('speakers', 'channels', expected);
 }

@@ -26,7 +26,7 @@ export function withoutRepeats(
   path: string,
   { demuxer }: Container,
   ffmpeg: Ffmpeg,
-  { signal }: Pick<DecoderLimits, 'signal'>,
+  { signal, track }: Pick<DecoderLimits, 'signal' | 'track'>,
 ): Decoder {
   const closing = new AbortController();
   const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
@@ -40,7 +40,7 @@ export function withoutRepeats(
     const audioSec = Math.max(samples / SAMPLE_RATE, decoder.durationSec ?? 0);
     if (audioSec <= SHORT_SEC + size / USUAL_BYTES_PER_SEC) return;
     hasLooked = true;
-    if (await hasMoreInPackets(size, ffmpeg, inputArguments(path, demuxer), stop))
+    if (await hasMoreInPackets(size, ffmpeg, inputArguments(path, demuxer, track), stop))
       throw refuseAudio('repeated_audio');
   }
 

@@ -11,7 +11,7 @@ import { createSlot } from '../engine/slot.ts';
 import { createWaitingLine } from '../engine/waiting-line.ts';
 import { GatewayError } from '../errors.ts';
 import { errorEnvelope, toGatewayError } from '../http/error-handler.ts';
-import { asShown, type Heard, transcribed } from '../http/listening.ts';
+import { asShown, type Listening, transcribed } from '../http/listening.ts';
 import { createFormFields } from '../http/upload/form-fields.ts';
 import { tooLarge } from '../http/upload/request-body.ts';
 import { createSpool, type Spool, type SpooledFile } from '../http/upload/spool.ts';
@@ -45,7 +45,7 @@ export function createAnswering(
 
   /** @throws GatewayError; `signal.reason` after an abort */
   async function answer(
-    audio: Heard['audio'],
+    audio: Listening['audio'],
     { fields, signal, onSegment, onHeard }: Question,
   ): Promise<string> {
     const parsed = parseRequest(asSent(fields), naming.aliases);
@@ -65,7 +65,7 @@ export function createAnswering(
         parsed.speakers?.known ?? [],
         {
           audio,
-          open: (path, opening, channel) => opener.open(path, opening, { network: NETWORK, channel }),
+          open: (path, opening, heard) => opener.open(path, opening, { network: NETWORK, ...heard }),
           requestId,
           signal,
           onSegment: (segment) => onSegment?.(toDelta(segment, request)),

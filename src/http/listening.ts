@@ -1,6 +1,8 @@
 /** Runs a transcription to its transcript. It is the same for a request over HTTP and for a command of this process. */
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
+import type { Heard } from '../audio/opener.ts';
+import { parseLanguage } from '../transcription/language/names.ts';
 import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
@@ -9,9 +11,9 @@ import { showsSpeakers, showsTimes, type Transcript } from '../wire/formats.ts';
 import { readReferences } from './upload/references.ts';
 import type { Upload } from './upload/upload.ts';
 
-export interface Heard {
+export interface Listening {
   audio: Pick<Upload, 'path' | 'store'>;
-  open(path: string, signal: AbortSignal, channel?: Channel): Promise<AudioSource>;
+  open(path: string, signal: AbortSignal, heard?: Heard): Promise<AudioSource>;
   requestId: string;
   signal: AbortSignal;
   /** The seconds of speech after which nothing more need be heard; absent for all of the audio. */
@@ -35,11 +37,16 @@ export const asShown = (request: TranscriptionRequest): TranscriptionRequest =>
 export async function transcribed(
   request: TranscriptionRequest,
   known: SpeakerRequest['known'],
-  { audio, open, requestId, signal, enoughSec = Number.POSITIVE_INFINITY, ...on }: Heard,
+  { audio, open, requestId, signal, enoughSec = Number.POSITIVE_INFINITY, ...on }: Listening,
   deps: TranscriptionDeps,
 ): Promise<Transcript> {
+  const { language, track } = request;
   const input = {
-    openAudio: (opening: AbortSignal, channel?: Channel) => open(audio.path, opening, channel),
+    openAudio: (opening: AbortSignal, channel: Channel | undefined = request.channel) =>
+      open(audio.path, opening, {
+        ...{ channel, track, channelField: request.channel === undefined ? 'speakers' : 'channel' },
+        isLanguage: language === undefined ? undefined : (tag) => parseLanguage(tag) === language,
+      }),
     references: await readReferences(known, { upload: audio, open, signal }),
     requestId,
     timed: showsTimes(request) || Number.isFinite(enoughSec), // without times no segment has a length

@@ -4,8 +4,8 @@
  */
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
-import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
+import type { Heard } from '../audio/opener.ts';
 import type { Aliases } from '../models/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
@@ -23,11 +23,7 @@ import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
-  openAudio(
-    path: string,
-    signal: AbortSignal,
-    options: { network: string; channel?: Channel | undefined },
-  ): Promise<AudioSource>;
+  openAudio(path: string, signal: AbortSignal, options: Heard): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
   log: Logger;
@@ -84,8 +80,8 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
         parsed.speakers?.known ?? [],
         {
           audio: upload,
-          open: (path, opening, channel) =>
-            deps.openAudio(path, opening, { network: upload.network, channel }),
+          open: (path, opening, heard) =>
+            deps.openAudio(path, opening, { network: upload.network, ...heard }),
           requestId: notes.requestId,
           signal,
           enoughSec: dialect.enoughSec,

@@ -1,4 +1,5 @@
 /** What is asked of a transcription, in domain terms. `wire/request.ts` makes it of the fields that a client sends. */
+import type { Channel } from '../audio/decoder.ts';
 import type { ChannelLabels } from './channels.ts';
 import type { SubtitleSize } from './text/subtitles.ts';
 
@@ -58,4 +59,8 @@ export interface TranscriptionRequest {
   speakers: SpeakerRequest | null;
   /** Who speaks on each channel; null when the average of all channels is heard. */
   channels: ChannelLabels | null;
+  /** The one channel of two that is heard; undefined for both. */
+  channel: Channel | undefined;
+  /** The audio track of a file with several, from 0; undefined for the best one. */
+  track: number | undefined;
 }

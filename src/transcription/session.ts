@@ -94,6 +94,8 @@ export interface Summary {
   tookSec: number;
   /** The spans of speech, in seconds, that have no text, and why. */
   dropped: { start: number; end: number; reason: string }[];
+  /** The number of the audio track that was heard; absent where the audio has one. */
+  track?: number;
   /** Absent when speakers were not told apart. */
   spoken?: SpeakerSummary;
 }
@@ -236,6 +238,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       durationSec: run.samples / SAMPLE_RATE,
       tookSec: tookSec || (performance.now() - takenAt) / 1000,
       dropped: run.dropped,
+      ...(audio.track !== undefined && { track: audio.track }),
       ...(request.channels && { spoken: summaryOf(run.turns) }),
       ...(run.pass && { spoken: run.pass.summary() }),
     }),

@@ -220,6 +220,7 @@ function verbose({ route, segments, summary }: Transcript, request: Transcriptio
     language_probability: round(summary.languageProbability, 4),
     model: route.model.id,
     route: route.reason,
+    ...(summary.track !== undefined && { track: summary.track }),
     ...(summary.dropped.length > 0 && {
       dropped: summary.dropped.map((d) => ({
         start: seconds(d.start),

@@ -7,7 +7,7 @@ import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/langua
 import { FORMATS, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
 import { USUAL_SIZE } from '../transcription/text/subtitles.ts';
 import { isTruthy } from '../truthy.ts';
-import { speakersIn } from './speaker-fields.ts';
+import { channelIn, speakersIn } from './speaker-fields.ts';
 
 /** The most values of one list. */
 export const MOST_VALUES = 100;
@@ -121,6 +121,10 @@ const FIELDS = {
   speakers: oneOf(['channels'])
     .optional()
     .describe('`channels`: each channel of a stereo recording is one speaker'),
+  channel: whole(0, 1)
+    .optional()
+    .describe('0 or 1: only the left or the right channel of a stereo recording is heard'),
+  track: whole(0, 99).optional().describe('the audio track of a file with several, from 0'),
   num_speakers: speakers.describe('the number of speakers, if known'),
   min_speakers: speakers.describe('the minimum number of speakers (1)'),
   max_speakers: speakers.describe(`the maximum number of speakers (${BUDGETS.speakers.most})`),
@@ -207,6 +211,8 @@ export function parseRequest(
     translate: f.translate ?? false,
     stream: f.stream ?? false,
     ...speakersIn(f, aliases),
+    channel: channelIn(f),
+    track: f.track,
   };
 }
 

@@ -4,7 +4,7 @@ import { invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { type Aliases, DIARIZES, isOpenAiModel } from '../models/names.ts';
 import type { ChannelLabels } from '../transcription/channels.ts';
-import type { SpeakerRequest } from '../transcription/request.ts';
+import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
 
 /** The fields as they are sent, each checked by itself. */
 export interface SpeakerFields {
@@ -12,6 +12,7 @@ export interface SpeakerFields {
   response_format?: string | undefined;
   diarize?: boolean | undefined;
   speakers?: 'channels' | undefined;
+  channel?: number | undefined;
   num_speakers?: number | undefined;
   min_speakers?: number | undefined;
   max_speakers?: number | undefined;
@@ -30,6 +31,13 @@ export function speakersIn(
   return f.speakers === 'channels'
     ? { speakers: null, channels: channelsIn(f) }
     : { speakers: voicesIn(f, aliases), channels: null };
+}
+
+/** @throws GatewayError `invalid_value` where each channel is to be heard */
+export function channelIn({ channel, speakers }: SpeakerFields): TranscriptionRequest['channel'] {
+  if (channel === undefined) return undefined;
+  if (speakers === 'channels') throw invalidValue('channel', channel, 'Expected none for speakers=channels');
+  return channel === 0 ? 0 : 1;
 }
 
 /** @throws GatewayError `invalid_value` for numbers or lists that do not fit each other */

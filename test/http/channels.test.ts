@@ -178,3 +178,21 @@ test('a client that leaves while either channel is heard frees the slot', async 
     await leaving;
   }
 });
+
+test('one channel of a stereo recording is heard where the request names it', async () => {
+  await using gateway = await start();
+  const hear = async (fields: Record<string, string>, file = CALL) =>
+    json(await post(gateway, form(file, fields)));
+  assert.equal((await hear({ channel: '0' })).text, 'I am left. I am left.');
+  assert.equal((await hear({ channel: '1' })).text, 'And I am right.');
+  assert.match((await hear({})).text, /Mixed/);
+  for (const [fields, file, expected] of [
+    [{ channel: '1' }, wav(LEFT), /"channel" .*two channels for it, and this has 1/],
+    [{ channel: '2' }, CALL, /"channel" .*from 0 to 1/],
+    [{ channel: '0', speakers: 'channels' }, CALL, /"channel" .*none for speakers=channels/],
+  ] as const) {
+    const { error } = await hear(fields, file);
+    assert.deepEqual([error.code, error.param], ['invalid_value', 'channel']);
+    assert.match(error.message, expected);
+  }
+});

@@ -8,6 +8,11 @@ import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 import { SCRIPTED, serve } from './served.ts';
 
 const m4a = readFileSync(makeTone('needs.m4a', '-c:a', 'aac'));
+/** A film in two languages. */
+const film = () => {
+  const tagged = ['-metadata:s:a:0', 'language=eng', '-metadata:s:a:1', 'language=fre'];
+  return readFileSync(makeTone('film.mkv', '-map', '0:a', '-map', '0:a', ...tagged, '-c:a', 'aac'));
+};
 /** No system lets a process open this many files, and so none sets the limit. */
 const impossible = { ffmpeg: { ...BUDGETS.ffmpeg, openFiles: 2 ** 31 } };
 
@@ -29,4 +34,18 @@ test('a gateway without ffmpeg says so in a warning at its start', async () => {
   await using served = await serve({ PATH: '/nonexistent' }, SCRIPTED);
   const warning = /warn.*m4a, mp4, .* are refused, because there is no ffmpeg in PATH/;
   await until('the warning', () => warning.test(served.log()), 20_000);
+});
+
+test('of a file with several audio tracks the answer says which one was heard', async () => {
+  await using gateway = await startGateway({ env: { PATH: process.env.PATH ?? '' } });
+  const hear = async (file: Buffer, fields: Record<string, string> = {}) =>
+    json(await post(gateway, form(file, { response_format: 'verbose_json', ...fields })));
+  const bytes = film();
+  assert.equal((await hear(bytes)).track, 0);
+  assert.equal((await hear(bytes, { language: 'French' })).track, 1);
+  assert.equal((await hear(bytes, { language: 'fr', track: '0' })).track, 0);
+  assert.equal('track' in (await hear(m4a)), false);
+  const { error } = await hear(bytes, { track: '2' });
+  assert.deepEqual([error.code, error.param], ['invalid_value', 'track']);
+  assert.match(error.message, /"track" .*which has the tracks 0 to 1/);
 });

@@ -73,7 +73,7 @@ for (const [name, ...encoding] of [
 function stuck(limits: Partial<Ffmpeg['limits']>): Ffmpeg {
   const path = write(
     'stuck',
-    '#!/bin/bash\n[[ "$*" == *copy* ]] && exec sleep 600\nhead -c 6400000 /dev/zero\n',
+    '#!/bin/bash\n[[ "$*" == *copy* ]] && exec sleep 600\nhead -c 12800000 /dev/zero\n',
   );
   chmodSync(path, 0o755);
   return { path, version: 'script', limits: { ...real.limits, ...limits } };

@@ -27,6 +27,8 @@ test('an empty form means auto, json, greedy, segments', () => {
     stream: false,
     speakers: null,
     channels: null,
+    channel: undefined,
+    track: undefined,
   });
 });
 

@@ -146,6 +146,10 @@ export const verboseSchema = z
     language_probability: z.number().min(0).max(1),
     model: z.string(),
     route: z.string().describe('`requested`, or `auto:` and the rule'),
+    track: z
+      .int()
+      .optional()
+      .describe('the audio track that was heard, from 0; only if the file has several'),
     dropped: z
       .array(z.looseObject({ start: sec('start'), end: sec('end'), reason: z.string() }))
       .optional()
