@@ -269,8 +269,13 @@ const midSide = (rate: string) =>
     `[two]aformat=channel_layouts=stereo,pan=mono|c0=0.5*c0-0.5*c1,${rate}[side]`,
     '[mid][side]join=inputs=2:channel_layout=stereo',
   ].join(';');
-/** The demuxers whose times can be believed. Those of a broadcast jump where a packet was damaged. */
-const TIMED = new Set(['matroska', 'mov', 'ogg']);
+/** The demuxers of the formats that have a clock. */
+const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg']);
+/**
+ * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It
+ * leaves that time where the file is moved, even by a microsecond.
+ */
+const KEEP_TIMES = ['-dts_delta_threshold', String(LONGEST_GAP_SEC), '-itsoffset', '0.000001'];
 
 /** An audio track of the file, read by the one demuxer and no protocol but `file`. */
 export function inputArguments(path: string, demuxer: string, track = 0): string[] {
@@ -296,6 +301,7 @@ function ffmpegArguments(
   return [
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
+    ...KEEP_TIMES,
     ...inputArguments(path, demuxer, track),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
     // clips.

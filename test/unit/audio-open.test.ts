@@ -168,6 +168,46 @@ test('sound has the time that its file gives it: a late start and gaps are silen
   }
 });
 
+test('every container with a clock keeps a gap in its sound, and the time before a late start', async () => {
+  const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=25:duration=20'];
+  const gap = "asetpts='if(gt(T,1),PTS+11/TB,PTS)'";
+  for (const [name, ...encoding] of [
+    ['a.mkv', '-c:v', 'mpeg4', '-c:a', 'aac'],
+    ['a.mp4', '-c:v', 'mpeg4', '-c:a', 'aac'],
+    ['a.ts', '-c:v', 'mpeg2video', '-c:a', 'aac'],
+    ['a.mpg', '-c:v', 'mpeg2video', '-c:a', 'mp2'],
+    ['a.flv', '-c:v', 'flv1', '-c:a', 'aac', '-ar', '44100'],
+    ['a.wmv', '-c:v', 'wmv2', '-c:a', 'wmav2'],
+  ] as const) {
+    for (const [kind, input, seconds] of [
+      ['gap', ['-f', 'lavfi', '-i', `${TONE},${gap}`], 13],
+      ['late', ['-itsoffset', '5', '-f', 'lavfi', '-i', TONE], 7],
+    ] as const) {
+      const path = join(folder, `${kind}-${name}`);
+      runFfmpeg(...picture, ...input, ...encoding, path);
+      const { samples } = await collect(path, withBoth());
+      assert.ok(Math.abs(samples.length / RATE - seconds) < 0.15, `${path}: ${samples.length / RATE} s`);
+      const end = measure(samples.subarray((seconds - 0.9) * RATE, (seconds - 0.1) * RATE)).decibel;
+      const before = measure(samples.subarray((seconds - 2.9) * RATE, (seconds - 2.1) * RATE)).decibel;
+      assert.ok(end > -20 && before < -40, `${path}: ${before} dB, then ${end} dB`);
+    }
+  }
+});
+
+test('broadcasts that were joined, or whose clock jumps far, lose nothing and get no hours of silence', async () => {
+  const ts = readFileSync(makeTone('part.ts', '-c:a', 'aac'));
+  const jump = readFileSync(
+    makeTone('jump.ts', '-c:a', 'aac', '-af', "asetpts='if(gt(T,1),PTS+7200/TB,PTS)'"),
+  );
+  for (const [name, bytes, seconds] of [
+    ['joined.ts', Buffer.concat([ts, ts]), 4],
+    ['jumped.ts', jump, 2],
+  ] as const) {
+    const { samples } = await collect(write(name, bytes), withBoth({ maxAudioSec: 10_000 }));
+    assert.ok(Math.abs(samples.length / RATE - seconds) < 0.15, `${name}: ${samples.length / RATE} s`);
+  }
+});
+
 test('a length that ffmpeg guesses from the bit rate refuses nothing', async () => {
   const path = join(folder, 'quiet-then-loud.aac');
   const loud = 'anoisesrc=r=44100:a=0.3:d=20';
