@@ -91,6 +91,13 @@ export const FFMPEG_FORMATS: readonly Encoding[] = [
   ['a.flv', 'flv', '-c:a', 'aac', '-ar', '44100'],
   ['a.mpg', 'mpeg ps', '-c:a', 'mp2', '-f', 'mpeg'],
   ['a.avi', 'avi', '-c:a', 'libmp3lame'],
+  ['a.m2ts', 'mpeg ts', '-c:a', 'ac3', '-b:a', '192k'],
+  ['a.ac3', 'ac3', '-c:a', 'ac3', '-b:a', '192k'],
+  ['a.eac3', 'eac3', '-c:a', 'eac3', '-b:a', '192k'],
+  ['a.dts', 'dts', '-c:a', 'dca', '-strict', '-2', '-b:a', '768k', '-ac', '2', ...STEREO],
+  ['a.wv', 'wavpack', '-c:a', 'wavpack'],
+  ['a.tta', 'tta', '-c:a', 'tta'],
+  ['a.voc', 'voc', '-c:a', 'pcm_u8', '-ar', '8000'],
 ];
 
 export function write(name: string, content: string | Uint8Array): string {

@@ -25,6 +25,8 @@ const FLAC = container('flac', 'flac', true);
 const VORBIS = container('ogg vorbis', 'ogg', true);
 const OGG = container('ogg', 'ogg');
 const AAC = container('aac', 'aac');
+const AC3 = container('ac3', 'ac3');
+const EAC3 = container('eac3', 'eac3');
 const MPEG_TS = container('mpeg ts', 'mpegts');
 
 /** Formats with fixed bytes at fixed offsets, as [offset, bytes in latin1]; all pairs of a format must match. */
@@ -46,6 +48,12 @@ const SIGNATURES: [Container, ...[number, string][]][] = [
   [container('asf', 'asf'), [0, '\x30\x26\xb2\x75\x8e\x66\xcf\x11']],
   [container('mpeg ps', 'mpeg'), [0, '\x00\x00\x01\xba']],
   [MPEG_TS, [0, '\x47'], [188, '\x47'], [376, '\x47']],
+  [MPEG_TS, [4, '\x47'], [196, '\x47'], [388, '\x47']], // of a camcorder or a Blu-ray (m2ts)
+  [container('dts', 'dts'), [0, '\x7f\xfe\x80\x01']],
+  [container('wavpack', 'wv'), [0, 'wvpk']],
+  [container('tta', 'tta'), [0, 'TTA1']],
+  [container('voc', 'voc'), [0, 'Creative Voice File\x1a']],
+  [container('sphere', 'nistsphere'), [0, 'NIST_1A\n']],
 ];
 
 const MP4 = container('mp4', 'mov');
@@ -66,7 +74,7 @@ export function sniffContainer(head: Uint8Array): Container | null {
   // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
   // A recording of a stream, or a part that was cut out of a file, begins in the middle of a frame.
-  return sniffFrames(bytes) ?? (beginsInFrame(bytes) ? MP3 : null);
+  return sniffAc3(bytes) ?? sniffFrames(bytes) ?? (beginsInFrame(bytes) ? MP3 : null);
 }
 
 /**
@@ -102,6 +110,13 @@ export function sniffOggEnd(start: Container, head: Uint8Array, tail: Uint8Array
 function sniffOgg(bytes: Buffer): Container {
   const packet = 27 + (bytes[26] ?? 0);
   return hasText(bytes, packet, '\x01vorbis') ? VORBIS : OGG;
+}
+
+/** Recognizes AC-3 and E-AC-3 by their sync word and the version of their bit stream (ETSI TS 102 366). */
+function sniffAc3(bytes: Buffer): Container | null {
+  const version = (bytes[5] ?? 0xff) >> 3;
+  if (!hasText(bytes, 0, '\x0b\x77') || version > 16) return null;
+  return version > 10 ? EAC3 : AC3;
 }
 
 /** Recognizes MPEG audio and ADTS, which have no file header, only frame headers; some files begin with zeros. */

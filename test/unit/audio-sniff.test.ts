@@ -25,6 +25,10 @@ test('a container is told by its first bytes', () => {
     ['caff\0\x01', 'caf'],
     ['#!AMR-WB\n', 'amr'],
     ['\0\0\x01\xba\x44', 'mpeg ps'],
+    ['NIST_1A\n   1024\n', 'sphere'],
+    ['\x0b\x77\0\0\0\x40', 'ac3'],
+    ['\x0b\x77\0\0\0\x80', 'eac3'],
+    ['\x0b\x77\0\0\0\xff', null],
     ['\xff\xfb\x90\x64', 'mp3'],
     ['\xff\xf3\x40\xc4', 'mp3'], // MPEG-2
     ['\xff\xe3\x18\xc4', 'mp3'], // MPEG-2.5
@@ -89,7 +93,9 @@ test('transport streams need their sync byte in every packet', () => {
 
 test('any bytes give an answer from the table, the same one twice, and never an exception', () => {
   const demuxers = new Set(
-    'wav w64 mp3 flac ogg mov matroska aiff aac caf amr mpegts mpeg avi flv asf au'.split(' '),
+    'wav w64 mp3 flac ogg mov matroska aiff aac caf amr mpegts mpeg avi flv asf au ac3 eac3 dts wv tta voc nistsphere'.split(
+      ' ',
+    ),
   );
   const anyHead = fc.oneof(
     fc.uint8Array({ maxLength: 600 }),
