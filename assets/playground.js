@@ -78,11 +78,11 @@ code = createCode(partsOf('code', 'card text curlName copy note'), {
   voice: voice.code,
 });
 
-/** The tabs that have something to do when they are opened. */
+/** The tabs that have something to do when they are opened and can serve. */
 const opening = { speech, chat, voice };
-const tabs = createTabs(el('tabs'), el('missing'), (name) => {
-  code.open(name);
-  opening[name]?.open();
+const tabs = createTabs(el('tabs'), el('missing'), {
+  onSelect: code.open,
+  onServe: (name) => opening[name]?.open(),
 });
 
 async function refreshModels() {

@@ -1,4 +1,4 @@
-/** Tabs by the ARIA pattern: one Tab stop, arrows, Home and End among those that are shown. The address names one. */
+/** Tabs by the ARIA pattern: one Tab stop, arrows, Home and End among them. The address names the chosen one. */
 
 /** What a visitor lacks where a capability of `/v1/models` is absent. */
 const MISSING = {
@@ -10,32 +10,41 @@ const MISSING = {
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
 
 /**
+ * All tabs stand in the page from the start, so that nothing moves when the models are known. One that cannot serve
+ * says in the place of its panel what it lacks.
+ *
  * @param list holds the tabs; the needs of each, capabilities with a space between them, are in `data-needs`
- * @param missing takes a line for each capability that is absent
+ * @param missing the place for what the chosen tab lacks
  * @param onSelect (name) => void
+ * @param onServe (name) => void, when the chosen tab is known to have all it needs
  */
-export function createTabs(list, missing, onSelect) {
+export function createTabs(list, missing, { onSelect, onServe }) {
   const tabs = [...list.querySelectorAll('[role="tab"]')];
   const panelOf = (tab) => document.getElementById(tab.getAttribute('aria-controls'));
   const nameOf = (tab) => tab.id.slice('tab-'.length);
-  const shown = () => tabs.filter((tab) => !tab.hidden);
-  const find = (name) => shown().find((tab) => nameOf(tab) === name);
-  let chosen = tabs[0];
-  /** The address may name a tab that is shown only when the models are known. */
-  let wanted = location.hash.slice(1);
+  const find = (name) => tabs.find((tab) => nameOf(tab) === name);
+  let chosen = find(location.hash.slice(1)) ?? tabs[0];
+  /** Null until the models are known. */
+  let served = null;
+
+  const lacksOf = (tab) =>
+    served === null ? [] : tab.dataset.needs.split(' ').filter((need) => !served.has(need));
 
   function show(tab) {
     chosen = tab;
+    const lacks = lacksOf(tab);
     for (const each of tabs) {
       each.setAttribute('aria-selected', String(each === tab));
       each.tabIndex = each === tab ? 0 : -1;
-      panelOf(each).hidden = each !== tab;
+      panelOf(each).hidden = each !== tab || lacks.length > 0;
     }
+    missing.textContent = lacks.map((need) => MISSING[need]).join(' ');
+    missing.hidden = lacks.length === 0;
     onSelect(nameOf(tab));
+    if (served !== null && lacks.length === 0) onServe(nameOf(tab));
   }
 
   function select(tab) {
-    wanted = '';
     history.replaceState(null, '', `#${nameOf(tab)}`);
     if (tab !== chosen) show(tab);
   }
@@ -45,12 +54,11 @@ export function createTabs(list, missing, onSelect) {
     if (tab !== null) select(tab);
   });
   list.addEventListener('keydown', (event) => {
-    const among = shown();
-    const at = among.indexOf(chosen);
+    const at = tabs.indexOf(chosen);
     const next =
       event.key in STEPS
-        ? among.at((at + STEPS[event.key]) % among.length)
-        : { Home: among[0], End: among.at(-1) }[event.key];
+        ? tabs.at((at + STEPS[event.key]) % tabs.length)
+        : { Home: tabs[0], End: tabs.at(-1) }[event.key];
     if (next === undefined) return;
     event.preventDefault();
     select(next);
@@ -61,27 +69,21 @@ export function createTabs(list, missing, onSelect) {
     if (tab !== undefined) select(tab);
   });
 
-  show(find(wanted) ?? chosen);
+  show(chosen);
 
   return {
-    /** Shows the tabs whose capabilities can serve. The chosen one stays, because its visitor is in it. */
+    /** Takes the capabilities that can serve. A tab that has served stays as it is, because its visitor is in it. */
     offer(capabilities) {
-      const isFirst = missing.dataset.known === undefined;
-      missing.dataset.known = '';
-      for (const tab of tabs) {
-        const serves = tab.dataset.needs.split(' ').every((need) => capabilities.has(need));
-        tab.hidden = !serves && (isFirst || tab !== chosen);
-      }
-      const lines = Object.entries(MISSING).filter(([capability]) => !capabilities.has(capability));
-      missing.textContent = lines.map(([, line]) => line).join(' ');
-      missing.hidden = lines.length === 0;
-      const next = find(wanted) ?? (chosen.hidden ? shown()[0] : undefined);
-      if (next !== undefined && next !== chosen) show(next);
-      else panelOf(chosen).hidden = chosen.hidden;
+      const isFirst = served === null;
+      const hasServed = !isFirst && lacksOf(chosen).length === 0;
+      served = capabilities;
+      if (hasServed) return;
+      const isNamed = find(location.hash.slice(1)) !== undefined;
+      const able = tabs.find((tab) => lacksOf(tab).length === 0);
+      show(isFirst && !isNamed && lacksOf(chosen).length > 0 ? (able ?? chosen) : chosen);
     },
     select(name) {
-      const tab = find(name);
-      if (tab !== undefined) select(tab);
+      select(find(name));
     },
   };
 }

@@ -376,6 +376,7 @@ test('the pages of a gateway with keys and without upstreams are whole', async (
   await examine(login.page, 'dashboard locked');
   await using gateway = await startGateway();
   await using alone = await openPage(browser, `${gateway.base}/playground`, { reducedMotion: 'reduce' });
+  await alone.page.getByRole('tab', { name: 'Voice' }).click();
   await alone.page.locator('#missing').waitFor();
   await examine(alone.page, 'playground alone');
 });

@@ -121,23 +121,67 @@ async function startScriptedChat(reply: (request: number) => (string | null)[] |
   };
 }
 
-test('a tab shows only where its capability can serve, and a line says what is missing', async () => {
+const dead = 'http://127.0.0.1:1';
+
+test('a tab that cannot serve says what it lacks', async () => {
   await using gateway = await startGateway({
-    env: { SVC_TTS_UPSTREAM_URL: 'http://127.0.0.1:1', SVC_LLM_BACKEND_URL: 'http://127.0.0.1:1' },
+    env: { SVC_TTS_UPSTREAM_URL: dead, SVC_LLM_BACKEND_URL: dead },
   });
   await using opened = await open(gateway, 'speech');
   const { page } = opened;
-  await page.getByText('Speech needs a speech server at SVC_TTS_UPSTREAM_URL.').waitFor();
-  assert.deepEqual(await tabs(page), ['Transcription', 'Live']);
-  assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'Transcription');
+  await status(page, 'Speech needs a speech server at SVC_TTS_UPSTREAM_URL.');
+  assert.deepEqual(await tabs(page), ['Transcription', 'Live', 'Speech', 'Chat', 'Voice']);
+  assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'Speech');
+  assert.equal(await page.getByRole('tabpanel').count(), 0);
+  await page.getByRole('tab', { name: 'Voice' }).click();
+  await status(page, /^Chat needs a chat daemon at SVC_LLM_BACKEND_URL\. Speech needs /);
+  await page.getByRole('tab', { name: 'Live' }).click();
+  await page.getByRole('tabpanel', { name: 'Live' }).waitFor();
+  assert.equal(await page.locator('#missing').isVisible(), false);
 });
 
-test('the keyboard alone moves among the tabs, and the address names the chosen one', async (t) => {
-  if (lacks !== null) return t.skip(lacks);
-  await using gateway = await speaking();
+test('nothing moves when the models are known', async () => {
+  await using gateway = await startGateway();
+  await using opened = await openPage(browser, `${gateway.base}/health`, {
+    viewport: { width: 390, height: 844 },
+  });
+  const { page } = opened;
+  let answer = () => {};
+  const held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route('**/v1/models', (route) => held.then(() => route.continue()));
+  const asked = page.waitForRequest('**/v1/models');
+  await page.goto(`${gateway.base}/playground`);
+  await asked;
+  const places = () =>
+    page.evaluate<number[]>(`[...document.querySelectorAll('main > *, #tabs > *, #form > *')]
+      .flatMap((one) => { const { x, y, width } = one.getBoundingClientRect(); return [x, y, width]; })`);
+  const before = await places();
+  answer();
+  await page.locator('#model-note:not(:empty)').waitFor();
+  assert.deepEqual(await places(), before);
+});
+
+test('a gateway that can only chat opens with the chat, and the other tabs stay', async () => {
+  await using daemon = await startScriptedChat(() => ['Hello.']);
+  await using gateway = await startGateway({
+    env: { SVC_LLM_BACKEND_URL: daemon.base, SVC_TTS_UPSTREAM_URL: dead },
+    engine: null,
+  });
   await using opened = await open(gateway, '');
   const { page } = opened;
-  await page.getByRole('tab', { name: 'Speech' }).waitFor();
+  await page.getByRole('tabpanel', { name: 'Chat' }).waitFor();
+  await page.getByRole('tab', { name: 'Transcription' }).click();
+  await status(page, 'Transcription needs a model');
+});
+
+test('the keyboard alone moves among the tabs, and the address names the chosen one', async () => {
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: dead, SVC_LLM_BACKEND_URL: dead },
+  });
+  await using opened = await open(gateway, '');
+  const { page } = opened;
   for (let i = 0; i < 9 && (await focused(page)) !== 'tab-transcription'; i++)
     await page.keyboard.press('Tab');
   await page.keyboard.press('ArrowRight');
@@ -146,12 +190,16 @@ test('the keyboard alone moves among the tabs, and the address names the chosen 
   assert.equal(await page.getByRole('tabpanel', { name: 'Live' }).isVisible(), true);
   assert.equal(await page.getByRole('tabpanel').count(), 1);
   await page.keyboard.press('End');
-  assert.equal(await focused(page), 'tab-speech');
+  assert.equal(await focused(page), 'tab-voice');
   await page.keyboard.press('ArrowRight');
   assert.equal(await focused(page), 'tab-transcription');
   await page.keyboard.press('ArrowLeft');
+  assert.equal(await focused(page), 'tab-voice');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('Tab');
-  assert.equal(await focused(page), 'speech-model', 'one Tab leaves the list of tabs');
+  assert.equal(await focused(page), 'live-model', 'one Tab leaves the list of tabs');
 });
 
 test('a text is spoken with a voice of the server, played, and can be downloaded', async (t) => {
