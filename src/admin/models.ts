@@ -96,12 +96,12 @@ ${
 }
 
 const tableOf = (models: readonly ModelStatus[], key: string): Html =>
-  html`<table class="models" data-key="${key}"><thead><tr><th scope="col">Model</th><th scope="col" class="number wide-only">Size</th><th scope="col">State</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
+  html`<table class="cards models" data-key="${key}"><thead><tr><th scope="col">Model</th><th scope="col" class="number">Size</th><th scope="col">State</th><th scope="col"><span class="visually-hidden">Actions</span></th></tr></thead>
 <tbody>${models.map(row)}</tbody></table>`;
 
 function row(model: ModelStatus): Html {
   return html`<tr data-key="${model.id}"><th scope="row">${model.id}<span class="note">${model.family}</span></th>
-<td class="number wide-only">${bytes(model.bytes)}</td>
+<td class="number">${bytes(model.bytes)}</td>
 <td>${state(model)}</td>
 <td class="actions">${actions(model).map(button)}</td></tr>`;
 }
@@ -114,7 +114,6 @@ function state({
   idleForMs,
   progress,
   failure,
-  bytes: size,
   memoryBytes,
 }: ModelStatus): Html {
   const [label, className] =
@@ -138,8 +137,7 @@ ${
     html` max="${progress.totalBytes}" value="${Math.min(progress.doneBytes, progress.totalBytes)}"`
   }></progress></div>`
 }
-${failure !== null && html`<p class="failure" data-key="failure">${failure}</p>`}
-${!installed && progress === null && html`<span class="note narrow-only" data-key="size">${bytes(size)}</span>`}`;
+${failure !== null && html`<p class="failure" data-key="failure">${failure}</p>`}`;
 }
 
 /** The actions that make sense in the state of the model; none while it is being downloaded or loaded. */

@@ -56,9 +56,67 @@ const BADGES: Readonly<Record<TrafficClass, [label: string, className: string]>>
   'client-disconnect': [' left', ''],
 };
 
-const COLUMNS = ['Time', 'Answer', 'Model', 'Client', 'Took', 'Time to slot', 'Audio', 'RTF', 'Request'].map(
-  (name, i) =>
-    html`<th role="columnheader" scope="col"${i >= 4 && i <= 7 && html` class="number"`}>${name}</th>`,
+interface Column {
+  name: string;
+  /** A number's column is aligned at its end. */
+  className?: string;
+  /** What the figure measures, where its name does not say it. */
+  meaning?: string;
+  cell(row: Row, capturing: boolean): string | Html;
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: 'Time', cell: ({ at }) => html`<time datetime="${at}">${at.slice(11, 19)}</time>` },
+  { name: 'Answer', className: 'answer', cell: answer },
+  {
+    name: 'Model',
+    className: 'model',
+    cell: ({ model, category, route }) =>
+      html`${model ?? '–'}<span class="note">${category}${route !== undefined && `, ${route}`}</span>`,
+  },
+  {
+    name: 'Client',
+    className: 'client',
+    cell: ({ client_ip, key }) =>
+      html`${client_ip ?? '–'}${key !== undefined && html`<span class="note">key ${key}</span>`}`,
+  },
+  {
+    name: 'Took',
+    className: 'number',
+    meaning: 'Time from arrival to the last byte of the answer.',
+    cell: ({ latency_ms }) => milliseconds(latency_ms),
+  },
+  {
+    name: 'Time to slot',
+    className: 'number',
+    meaning: 'Time from arrival until the request got the slot, upload included.',
+    cell: ({ slot_wait_ms }) => milliseconds(slot_wait_ms),
+  },
+  {
+    name: 'Audio',
+    className: 'number',
+    meaning: 'Length of the audio that was transcribed.',
+    cell: ({ audio_sec, speakers }) =>
+      html`${seconds(audio_sec)}${speakers !== undefined && html` <span class="note">${counted(speakers, 'speaker')}</span>`}`,
+  },
+  {
+    name: 'RTF',
+    className: 'number',
+    meaning: 'Real-time factor: processing time for each second of audio. Below 1 is faster than real time.',
+    cell: ({ rtf }) => ratio(rtf),
+  },
+  {
+    name: 'Request',
+    className: 'request',
+    cell: ({ request_id: id }, capturing) =>
+      capturing
+        ? html`<a href="admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
+        : html`<code data-key="id">${id}</code>`,
+  },
+];
+
+export const MEANINGS_OF_REQUESTS = COLUMNS.flatMap(({ name, meaning }) =>
+  meaning === undefined ? [] : [[name, meaning] as const],
 );
 
 interface Requests {
@@ -78,8 +136,10 @@ function requestsView({ all, found, capturing }: Requests): Html {
 ${
   rows.length === 0
     ? html`<p class="empty soft" data-key="none">No matching requests.</p>`
-    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Latest requests"><table class="requests" role="table">
-<thead role="rowgroup"><tr role="row">${COLUMNS}</tr></thead>
+    : html`<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Latest requests"><table class="cards requests" role="table">
+<thead role="rowgroup"><tr role="row">${COLUMNS.map(
+        ({ name, className }) => html`<th role="columnheader" scope="col" class="${className}">${name}</th>`,
+      )}</tr></thead>
 <tbody role="rowgroup">${rows.map((row) => rowView(row, capturing))}</tbody></table></div>`
 }`;
 }
@@ -89,18 +149,11 @@ ${
  * something else is none to a screen reader, so that the roles are written out.
  */
 function rowView(row: Row, capturing: boolean): Html {
-  const { request_id: id, category, model } = row;
-  return html`<tr data-key="${category} ${id} ${Date.parse(row.at)}" role="row">
-<td role="cell"><time datetime="${row.at}">${row.at.slice(11, 19)}</time></td><td role="cell" class="answer">${answer(row)}</td>
-<td role="cell" class="model">${model ?? '–'}<span class="note">${category}${row.route !== undefined && `, ${row.route}`}</span></td>
-<td role="cell" data-label="Client">${row.client_ip ?? '–'}${row.key !== undefined && html`<span class="note">key ${row.key}</span>`}</td>
-<td role="cell" class="number" data-label="Took">${milliseconds(row.latency_ms)}</td><td role="cell" class="number" data-label="Time to slot">${milliseconds(row.slot_wait_ms)}</td>
-<td role="cell" class="number" data-label="Audio">${seconds(row.audio_sec)}${row.speakers !== undefined && html` <span class="note">${counted(row.speakers, 'speaker')}</span>`}</td><td role="cell" class="number" data-label="RTF">${ratio(row.rtf)}</td>
-<td role="cell">${
-    capturing
-      ? html`<a href="admin/captures/${encodeURIComponent(id)}" data-key="link"><code>${id}</code></a>`
-      : html`<code data-key="id">${id}</code>`
-  }</td></tr>`;
+  const { request_id: id, category, at } = row;
+  return html`<tr data-key="${category} ${id} ${Date.parse(at)}" role="row">${COLUMNS.map(
+    ({ name, className, cell }) =>
+      html`<td role="cell" class="${className}" data-label="${name}">${cell(row, capturing)}</td>`,
+  )}</tr>`;
 }
 
 function answer({ status, class: outcome, code, message }: Row): Html {

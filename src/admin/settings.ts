@@ -39,7 +39,7 @@ function settingsView(groups: readonly SettingGroup[]): Html {
   return html`<p class="note" role="status" data-key="count">${counted(count, 'setting')}</p>
 ${
   count > 0 &&
-  html`<table class="settings" data-key="table"><thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th></tr></thead>
+  html`<table class="cards settings" data-key="table"><thead><tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th></tr></thead>
 ${groups.map(
   ({ title, settings }) =>
     html`<tbody data-key="${title}"><tr data-key="title"><th scope="rowgroup" colspan="3" class="group">${title}</th></tr>${settings.map(settingRow)}</tbody>`,

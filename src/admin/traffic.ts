@@ -133,7 +133,7 @@ export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): Requ
 
 const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
   html`<div class="card-head"><h2>Upstreams</h2><span class="note">the servers behind speech and chat</span></div>
-<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table class="upstreams" role="table"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Upstream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col">For</th></tr></thead>
+<div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table class="cards upstreams" role="table"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Upstream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col">For</th></tr></thead>
 <tbody role="rowgroup">${upstreams.map(upstreamRow)}</tbody></table></div>`;
 
 function upstreamRow({ category, problem, isAbsent, since }: UpstreamHealth): Html {

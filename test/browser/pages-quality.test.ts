@@ -320,6 +320,17 @@ const endless = (page: Page) =>
   page.evaluate<number>(`document.getAnimations().filter(({ effect, playState }) =>
     playState === 'running' && effect.getComputedTiming().iterations === Infinity).length`);
 
+/** The hints of empty fields that have no room for them. */
+const CUT_HINTS = `(() => {
+  const pen = document.createElement('canvas').getContext('2d');
+  return [...document.querySelectorAll('input[placeholder]')].filter((input) => {
+    const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+    pen.font = font;
+    const room = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    return input.checkVisibility() && pen.measureText(input.placeholder).width > room;
+  }).map((input) => 'cut off: ' + input.placeholder);
+})()`;
+
 /** Whatever a state is, this holds for it. */
 async function examine(page: Page, state: string): Promise<void> {
   const found: string[] = [];
@@ -328,7 +339,8 @@ async function examine(page: Page, state: string): Promise<void> {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.setViewportSize({ width, height: 900 });
       const scene = `${colorScheme} ${width}`;
-      found.push(...(await tooWide(page)).map((what) => `${scene}: ${what}`));
+      const cut = [...(await tooWide(page)), ...(await page.evaluate<string[]>(CUT_HINTS))];
+      found.push(...cut.map((what) => `${scene}: ${what}`));
       if (AXED.includes(scene)) found.push(...(await violations(page)).map((what) => `${scene}: ${what}`));
       if (SHOTS === undefined) continue;
       const path = join(SHOTS, `state-${state.replaceAll(' ', '-')}-${width}-${colorScheme}.png`);

@@ -1,5 +1,6 @@
 /** The frame of the dashboard. It holds no data, because it is shown before the visitor has entered a key. */
 import { CATEGORIES } from '../../category.ts';
+import { MEANINGS_OF_REQUESTS } from '../requests.ts';
 import { CATEGORY_NAMES } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';
@@ -46,13 +47,6 @@ const FILTERS = [
   ['busy', 'Slot busy'],
 ];
 
-const REQUEST_COLUMNS = [
-  ['Took', 'Time from arrival to the last byte of the answer.'],
-  ['Time to slot', 'Time from arrival until the request got the slot, upload included.'],
-  ['Audio', 'Length of the audio that was transcribed.'],
-  ['RTF', 'Real-time factor: processing time for each second of audio. Below 1 is faster than real time.'],
-] as const;
-
 /** The filter is beside what is polled, so that it stays as the reader sets it. */
 const requests = html`<section class="card" aria-labelledby="requests-title">
         <div class="card-head"><h2 id="requests-title">Requests</h2>
@@ -68,7 +62,7 @@ const requests = html`<section class="card" aria-labelledby="requests-title">
         <div id="requests" data-polled hx-get="admin/fragments/requests" hx-include="#requests-filter"
           hx-trigger="load, refresh, every 2s, input from:#requests-filter delay:250ms" hx-sync="this:replace"
           hx-request='{"timeout": 8000}'><p class="soft loading">Loading…</p></div>
-        ${meanings(REQUEST_COLUMNS)}
+        ${meanings(MEANINGS_OF_REQUESTS)}
       </section>`;
 
 /** The settings stay as they are while the gateway runs, so that they are not polled. */
