@@ -92,6 +92,8 @@ export async function openVoices(job, { voice, voiceNote }, client, hint) {
   const { signal } = new AbortController();
   try {
     await fillVoices(voice, voiceNote, client, { signal, served: (attempt) => attempt() });
+    // The code shows the voice.
+    voice.dispatchEvent(new Event('change', { bubbles: true }));
   } catch {
     setTimeout(() => {
       if (voice.offsetParent !== null) openVoices(job, { voice, voiceNote }, client, hint);

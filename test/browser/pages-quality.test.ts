@@ -320,15 +320,18 @@ const endless = (page: Page) =>
   page.evaluate<number>(`document.getAnimations().filter(({ effect, playState }) =>
     playState === 'running' && effect.getComputedTiming().iterations === Infinity).length`);
 
-/** The hints of empty fields that have no room for them. */
-const CUT_HINTS = `(() => {
+/** The hints of fields, and the choices of lists, that have no room. */
+const CUT_TEXTS = `(() => {
+  const ARROW = 20;
   const pen = document.createElement('canvas').getContext('2d');
-  return [...document.querySelectorAll('input[placeholder]')].filter((input) => {
-    const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+  return [...document.querySelectorAll('input[placeholder], select')].flatMap((field) => {
+    const { font, paddingLeft, paddingRight } = getComputedStyle(field);
     pen.font = font;
-    const room = input.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
-    return input.checkVisibility() && pen.measureText(input.placeholder).width > room;
-  }).map((input) => 'cut off: ' + input.placeholder);
+    const text = field.placeholder ?? field.selectedOptions[0]?.text ?? '';
+    const arrow = field.matches('select') ? ARROW : 0;
+    const room = field.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - arrow;
+    return field.checkVisibility() && pen.measureText(text).width > room ? ['cut off: ' + text] : [];
+  });
 })()`;
 
 /** Whatever a state is, this holds for it. */
@@ -339,7 +342,7 @@ async function examine(page: Page, state: string): Promise<void> {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.setViewportSize({ width, height: 900 });
       const scene = `${colorScheme} ${width}`;
-      const cut = [...(await tooWide(page)), ...(await page.evaluate<string[]>(CUT_HINTS))];
+      const cut = [...(await tooWide(page)), ...(await page.evaluate<string[]>(CUT_TEXTS))];
       found.push(...cut.map((what) => `${scene}: ${what}`));
       if (AXED.includes(scene)) found.push(...(await violations(page)).map((what) => `${scene}: ${what}`));
       if (SHOTS === undefined) continue;

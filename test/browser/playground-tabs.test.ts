@@ -163,6 +163,33 @@ test('nothing moves when the models are known', async () => {
   assert.deepEqual(await places(), before);
 });
 
+test('the code is below what a tab shows, beside its form, and names the voice', async (t) => {
+  const voices = createServer((_req, res) => void res.end('{"voices":["iris"]}'));
+  await new Promise<void>((resolve) => voices.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    voices.closeAllConnections();
+    voices.close();
+  });
+  await using daemon = await startScriptedChat(() => ['Hello.']);
+  const base = `http://127.0.0.1:${(voices.address() as AddressInfo).port}`;
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: base, SVC_LLM_BACKEND_URL: daemon.base },
+  });
+  await using opened = await open(gateway, '', { viewport: { width: 1440, height: 900 } });
+  const { page } = opened;
+  const code = page.getByRole('region', { name: 'The same in code' });
+  for (const name of ['Live', 'Speech', 'Chat', 'Voice']) {
+    await page.getByRole('tab', { name }).click();
+    const panel = page.getByRole('tabpanel', { name });
+    const above = await panel.locator('.result').boundingBox();
+    const box = await panel.locator(code).boundingBox();
+    assert(above !== null && box !== null, name);
+    assert.deepEqual([box.x, box.width], [above.x, above.width], name);
+    assert(Math.abs(box.y - above.y - above.height - 16) < 1, `${name}: ${box.y - above.y - above.height}`);
+  }
+  await code.getByText('voice: "iris"').waitFor();
+});
+
 test('a gateway that can only chat opens with the chat, and the other tabs stay', async () => {
   await using daemon = await startScriptedChat(() => ['Hello.']);
   await using gateway = await startGateway({
