@@ -18,8 +18,9 @@ namespace {
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
-// The energy of the average of two channels over that of half their difference, as the average becomes too weak
-// to be heard, and as it is heard again. `src/audio/mid-side.ts` has the same numbers for what ffmpeg decodes.
+// The energy of the average of two channels over that of half their difference, as the average becomes too
+// weak to be heard, and as it is heard again. `src/audio/mid-side.ts` has the same numbers for what ffmpeg
+// decodes.
 constexpr double kCancelled = 1.0 / 64;
 constexpr double kHeardAgain = 1.0 / 4;
 constexpr float kFadeSec = 0.01F; // from one to the other without a click
@@ -225,7 +226,8 @@ class AudioFile::Decoder {
   }
 
   // Two channels of opposite phase cancel each other in their average. Where it is far weaker than half their
-  // difference, the channels are nearly equal but for the sign, so that difference is what each of them holds.
+  // difference, the channels are nearly equal but for the sign, so that difference is what each of them
+  // holds.
   void restore_cancelled(const SampleBlock& block) {
     side_.clear();
     double mid_energy = 0;

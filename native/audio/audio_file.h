@@ -10,9 +10,9 @@
 namespace voxgate {
 
 // An audio file that is read from front to back as 16 kHz mono float32: finite, in -1..1, the average of the
-// file's channels (or half the difference of two that cancel each other in it) or one of them. Only one thread at a time may use it. Any bytes lead to Failure{bad_audio}
-// at worst, at a bounded cost (audio/decoder_limits.h). A file that is cut or damaged ends where decoding
-// stopped.
+// file's channels (or half the difference of two that cancel each other in it) or one of them. Only one
+// thread at a time may use it. Any bytes lead to Failure{bad_audio} at worst, at a bounded cost
+// (audio/decoder_limits.h). A file that is cut or damaged ends where decoding stopped.
 //
 // Each call throws Failure{cancelled} soon after its token is set. Later calls throw Failure{closed}, because
 // the decoder was stopped in the middle of a block.
