@@ -77,8 +77,8 @@ test('a client that leaves while ffmpeg decodes frees the slot', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-ffmpeg-'));
   try {
     const fake = join(folder, 'ffmpeg');
-    // It gives a first block, which opens the audio, and then nothing more.
-    const block = `head -c ${4 * 600 * 512} /dev/zero`;
+    // It gives a first block of two channels, which opens the audio, and then nothing more.
+    const block = `head -c ${2 * 4 * 600 * 512} /dev/zero`;
     writeFileSync(
       fake,
       `#!/bin/sh\ncase "$1" in -version) echo ffmpeg version 9; exit;; esac\n${block}; exec sleep 600\n`,

@@ -108,13 +108,13 @@ test('words and sentences have all fields', async () => {
   }
 });
 
-test('subtitles last 1 to 7 s', async () => {
+test('subtitles last 1 to 7 s, and until they are read at 17 characters a second', async () => {
   const { sentences } = await hear(12, { granularity: 'subtitle' });
   assert.deepEqual(
     sentences.map((s) => [s.text, rounded(s.start), rounded(s.end)]),
     [
-      [' Hello, Dr. Europa.', 100, 101],
-      [" L'été coûte 3.5 euros…", 102.96, 104.24],
+      [' Hello, Dr. Europa.', 100, 101.059],
+      [" L'été coûte 3.5 euros…", 102.96, 104.254],
       [' ¿Qué - sí?', 104.4, 105.4],
     ],
   );
