@@ -88,7 +88,7 @@ for (const model of [MODEL, 'european', 'cjk']) {
     if (!needsWeights(t)) return;
     const srt = await (await ask({ model, response_format: 'srt', segment_granularity: 'subtitle' })).text();
     const cues = srt.trim().split('\n\n');
-    const times = /^\d+\n00:00:(\d\d),(\d{3}) --> 00:00:(\d\d),(\d{3})\n(.{1,70})$/;
+    const times = /^\d+\n00:00:(\d\d),(\d{3}) --> 00:00:(\d\d),(\d{3})\n.{1,42}(\n.{1,42})?$/;
     for (const cue of cues) {
       const [, fromSec, fromMs, toSec, toMs] = times.exec(cue)?.map(Number) ?? assert.fail(`no cue: ${cue}`);
       const ms = Number(toSec) * 1000 + Number(toMs) - Number(fromSec) * 1000 - Number(fromMs);
