@@ -276,13 +276,16 @@ test('the dashboard recovers from a gateway that was away for a while', async ()
   await using admin = await startAdmin();
   await using open = await dashboard(admin);
   const { page } = open;
+  await page.getByText('All is well.').waitFor();
   await admin.goAway();
   await page.getByText(/been unreachable since \d\d:\d\d:\d\d/).waitFor();
+  assert.equal(await page.getByText('All is well.').isVisible(), false);
   await press(page, 'Load multilingual-tiny');
   await page.getByText('Nothing was done').waitFor();
   await page.waitForTimeout(3000);
   await admin.comeBack();
   await page.getByText('been unreachable').waitFor({ state: 'hidden' });
+  await page.getByText('All is well.').waitFor();
   admin.metrics.record(exchange());
   await page.locator('.requests').waitFor();
 });
