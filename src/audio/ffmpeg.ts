@@ -156,6 +156,7 @@ function createPcmReader(
   const width = isMidSide ? 2 : 1;
   const frameBytes = width * Float32Array.BYTES_PER_ELEMENT;
   const toMono = isMidSide ? createMidSide() : (samples: Float32Array) => samples;
+  const piece = new Float32Array(PIECE * width);
   const chunks = stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   /** A chunk may end within a sample, so the bytes left over stay here. */
   let rest: Buffer = Buffer.alloc(0);
@@ -201,8 +202,9 @@ function createPcmReader(
     let samples = 0;
     while (samples < block.length) {
       const frames = Math.min(PIECE, block.length - samples);
-      const piece = new Float32Array(frames * width);
-      const read = Math.floor((await readInto(Buffer.from(piece.buffer))) / frameBytes);
+      piece.fill(0);
+      const bytes = await readInto(Buffer.from(piece.buffer, 0, frames * frameBytes));
+      const read = Math.floor(bytes / frameBytes);
       block.set(toMono(piece.subarray(0, read * width)), samples);
       samples += read;
       if (read < frames) break;
