@@ -1,15 +1,16 @@
 /** The loaded models: how each kind is loaded, on which device, and how much memory all of them may take. */
 import type { Logger } from 'winston';
 import type { Config } from './config/config.ts';
-import { createModelCache } from './engine/cache.ts';
+import { createModelCache, type ModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback, type OnCpu } from './engine/gpu-fallback.ts';
-import type {
-  NativeEngine,
-  SpeakerModel,
-  TranscriptionModel,
-  TurnDetector,
-  VoiceActivityModel,
+import {
+  type NativeEngine,
+  NativeError,
+  type SpeakerModel,
+  type TranscriptionModel,
+  type TurnDetector,
+  type VoiceActivityModel,
 } from './engine/types.ts';
 import { findModel } from './models/catalogue.ts';
 import { publishedFile } from './models/hub.ts';
@@ -46,45 +47,52 @@ export function createModelCaches(
       if (event === 'unloaded') onCpu.delete(model);
     },
   };
-  const caches = {
-    models: createModelCache<TranscriptionModel>({
-      ...options,
-      memory: {
-        maxBytes: config.modelMemoryBytes,
-        // The weights are most of what a model takes, and the size of their file is known before anything is loaded.
-        expected(id) {
-          const files = store.filesOf(id);
-          const stored = files.find((file) => file.precision === precision) ?? files[0];
-          return (stored ?? publishedFile(catalogueModel(id), precision))?.bytes ?? 0;
-        },
-        used: (model) => model.info.memoryBytes,
+  const models: ModelCache<TranscriptionModel> = createModelCache({
+    ...options,
+    memory: {
+      maxBytes: config.modelMemoryBytes,
+      // The weights are most of what a model takes, and the size of their file is known before anything is loaded.
+      expected(id) {
+        const files = store.filesOf(id);
+        const stored = files.find((file) => file.precision === precision) ?? files[0];
+        return (stored ?? publishedFile(catalogueModel(id), precision))?.bytes ?? 0;
       },
-      async load(id) {
-        const { family } = catalogueModel(id);
-        const { path } = await store.ensure(id);
-        const load = (on: string, file: string) =>
-          engine.loadModel({ family, path: file, device: on, threads: config.threads });
-        if (!gpu) return load(device, path);
-        // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.
-        const forCpu = () =>
-          store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
-            log.warn(`${id} has no 8-bit weights for the CPU and uses those of the GPU: ${error.message}`);
-            return { path };
-          });
-        return loadWithFallback({
-          gpu: device,
-          load: async (on) => load(on, on === 'cpu' ? (await forCpu()).path : path),
-          onFallback(error) {
-            log.warn(`${id} falls back to the CPU: ${error.message}`);
-            onCpu.set(id, { model: id, why: error.message, since: new Date() });
-          },
-          onReturn() {
-            log.info(`${id} is on the GPU again`);
-            onCpu.delete(id);
-          },
+      used: (model) => model.info.memoryBytes,
+    },
+    async load(id) {
+      const { family } = catalogueModel(id);
+      const { path } = await store.ensure(id);
+      const load = (on: string, file: string) =>
+        engine.loadModel({ family, path: file, device: on, threads: config.threads });
+      if (!gpu) return load(device, path);
+      // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.
+      const forCpu = () =>
+        store.ensure(id, { precision: 'q8_0' }).catch((error: Error) => {
+          log.warn(`${id} has no 8-bit weights for the CPU and uses those of the GPU: ${error.message}`);
+          return { path };
         });
-      },
-    }),
+      return loadWithFallback({
+        gpu: device,
+        load: async (on) =>
+          on === 'cpu'
+            ? load(on, (await forCpu()).path)
+            : withRoom(
+                () => load(on, path),
+                () => models.unloadIdle((other) => !onCpu.has(other)),
+              ),
+        onFallback(error) {
+          log.warn(`${id} falls back to the CPU: ${error.message}`);
+          onCpu.set(id, { model: id, why: error.message, since: new Date() });
+        },
+        onReturn() {
+          log.info(`${id} is on the GPU again`);
+          onCpu.delete(id);
+        },
+      });
+    },
+  });
+  const caches = {
+    models,
     voiceActivity: createModelCache<VoiceActivityModel>({
       ...options,
       load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
@@ -109,6 +117,18 @@ export function createModelCaches(
       await Promise.all(Object.values(caches).map((cache) => cache.close()));
     },
   };
+}
+
+/** A small GPU does not hold every model. Those that nobody uses leave it before this one goes to the CPU. */
+async function withRoom<M>(load: () => Promise<M>, unloadIdle: () => Promise<boolean>): Promise<M> {
+  for (;;) {
+    try {
+      return await load();
+    } catch (error) {
+      const isFull = error instanceof NativeError && error.code === 'out_of_memory';
+      if (!isFull || !(await unloadIdle())) throw error;
+    }
+  }
 }
 
 function catalogueModel(id: string): CatalogueModel {

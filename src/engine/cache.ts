@@ -39,6 +39,8 @@ export interface ModelCache<M extends Closable> {
   entries(): CacheEntry[];
   /** Evicts one model, or all of them without a key; returns how many were evicted. */
   evict(key?: string): number;
+  /** Unloads the model that was idle for the longest time, of those that qualify; false where there is none. */
+  unloadIdle(qualifies: (key: string) => boolean): Promise<boolean>;
   /** The number of evicted models that are still in memory because a request under way uses them. */
   lingering(): number;
   /** Closes every model, leased ones too, and resolves when their memory is released. */
@@ -138,6 +140,11 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
     },
     fits: limit.fits,
     assertFits: (key) => limit.assertFits(key),
+    async unloadIdle(qualifies) {
+      const idle = residents.longestIdle(({ key }) => qualifies(key));
+      if (idle !== undefined) await residents.unload(idle);
+      return idle !== undefined;
+    },
     lingering: () => lingering.size,
     async close() {
       for (const resident of [...current.values(), ...lingering]) void residents.unload(resident);
@@ -226,7 +233,12 @@ function createResidents<M extends Closable>(options: CacheOptions<M>, now: () =
     } else void unload(resident);
   }
 
-  return { current, lingering, closing, release, evict, unload, forget };
+  function longestIdle(qualifies: (resident: Resident<M>) => boolean): Resident<M> | undefined {
+    const idle = [...current.values()].filter((r) => r.leases === 0 && r.model !== null && qualifies(r));
+    return idle.sort((a, b) => a.idleSince - b.idleSince)[0];
+  }
+
+  return { current, lingering, closing, release, evict, unload, forget, longestIdle };
 }
 
 /** Where there is no memory for the call, the model must not stay for that: it holds much more. */
@@ -242,7 +254,7 @@ async function closeWithRetries(model: Closable): Promise<void> {
 }
 
 function createMemoryLimit<M extends Closable>(memory: ModelMemory<M> | undefined, residents: Residents<M>) {
-  const { current, lingering, closing, unload } = residents;
+  const { current, lingering, closing, unload, longestIdle } = residents;
   const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
   const expected = (key: string) => memory?.expected(key) ?? 0;
 
@@ -255,19 +267,12 @@ function createMemoryLimit<M extends Closable>(memory: ModelMemory<M> | undefine
   /** Unloads idle models until there is room for these bytes, and counts them from then on. */
   async function reserve(share: MemoryShare, bytes: number): Promise<void> {
     while (bytesBeside(share) + bytes > maxBytes) {
-      const idle = leastRecentlyUsed(share);
+      const idle = longestIdle(({ memory }) => memory !== share);
       if (idle !== undefined) await unload(idle);
       else if (closing.size > 0) await Promise.race(closing.keys());
       else throw new GatewayError('out_of_memory', {});
     }
     share.bytes = bytes;
-  }
-
-  function leastRecentlyUsed(beside: MemoryShare): Resident<M> | undefined {
-    const idle = [...current.values()].filter(
-      (r) => r.memory !== beside && r.leases === 0 && r.model !== null,
-    );
-    return idle.sort((a, b) => a.idleSince - b.idleSince)[0];
   }
 
   function bytesBeside(share: MemoryShare): number {
