@@ -1,6 +1,7 @@
 /** Each class of clips holds what the peers are compared on. */
 import { existsSync, readFileSync } from 'node:fs';
 import { type Clip, fileClip, folderClips, publicClips, SAMPLE } from './clips.ts';
+import { hardClips, hardSentences } from './hard-clips.ts';
 import { longClip } from './long-clips.ts';
 import { voiceClips } from './voice-clips.ts';
 
@@ -48,6 +49,8 @@ export const CLASS_IDS = [
   '6min-timed',
   '6min-streamed',
   '60min',
+  'hard-timed',
+  '6min-hard-timed',
   'voices',
 ] as const;
 
@@ -112,6 +115,22 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
     },
     {
       ...defaults,
+      id: 'hard-timed',
+      title: 'Hard to hear, 2 to 15 s, in five languages, with the times of segments',
+      clips: language === 'en' && only.includes('hard-timed') ? hardClips() : [],
+      timed: true,
+    },
+    {
+      ...defaults,
+      id: '6min-hard-timed',
+      title: '6 min that are hard to hear, pauses of 1 s, with the times of segments',
+      clips: language === 'en' && only.includes('6min-hard-timed') ? hardRecording() : [],
+      rounds: options.rounds ?? 3,
+      vad: true,
+      timed: true,
+    },
+    {
+      ...defaults,
       id: 'voices',
       title: 'Word error rate: 40 sentences, each by three machine voices',
       clips: language === 'en' && only.includes('voices') ? voiceClips() : [],
@@ -119,6 +138,11 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
     },
   ];
   return classes.filter(({ id, clips }) => only.includes(id) && clips.length > 0);
+}
+
+function hardRecording(): Clip[] {
+  const clip = longClip('6min-hard', hardSentences(), { seconds: 360, pauseSec: 1 });
+  return clip === null ? [] : [clip];
 }
 
 function referenceText(audio: string, given: string | undefined): string | null {

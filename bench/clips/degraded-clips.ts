@@ -20,6 +20,13 @@ export function quieter<Heard extends Clip>(clip: Heard, decibels: number): Hear
   return degraded(clip, `quiet-${decibels}dB`, () => scaled(samplesOf(clip), 10 ** (-decibels / 20)));
 }
 
+/** Says it more slowly, at the same pitch. @param tempo of 1, from 0.5 */
+export function slower(prompt: Prompt, tempo: number): Prompt {
+  return degraded(prompt, `slow-${tempo.toFixed(2)}`, () =>
+    floats(ffmpeg(['-i', prompt.audio, '-af', `atempo=${tempo}`, ...RAW_OUTPUT])),
+  );
+}
+
 /** Adds white noise. @param snrDb power of the whole clip over that of the noise */
 export function withWhiteNoise(prompt: Prompt, snrDb: number): Prompt {
   return degraded(prompt, `white-${snrDb}dB`, () => {

@@ -117,17 +117,32 @@ async function errorRates(
 ): Promise<string> {
   const known = runs.filter(({ clip }) => clip.text !== null);
   if (rates === null || known.length === 0) return 'no reference';
-  const rate = (some: Measured[]) =>
-    rates.rate(
-      some.map(({ clip }) => clip.text ?? ''),
-      some.map(({ run }) => run.text),
-      spoken,
-    );
+  const rate = (some: Measured[]) => rateOfLanguages(some, spoken, rates);
   let worst = 0;
   for (const round of new Set(known.map((measured) => measured.round))) {
     worst = Math.max(worst, await rate(known.filter((measured) => measured.round === round)));
   }
   return `${percent(await rate(known))} (${percent(worst)})`;
+}
+
+/** Each language has a normalizer of its own; the errors of all are counted together. */
+async function rateOfLanguages(runs: Measured[], spoken: string, rates: ErrorRates): Promise<number> {
+  const languageOf = ({ clip }: Measured) => clip.language ?? spoken;
+  let errors = 0;
+  let words = 0;
+  for (const language of new Set(runs.map(languageOf))) {
+    const some = runs.filter((measured) => languageOf(measured) === language);
+    const texts = some.map(({ clip }) => clip.text ?? '');
+    for (const pair of await rates.count(
+      texts,
+      some.map(({ run }) => run.text),
+      language,
+    )) {
+      errors += pair.errors;
+      words += pair.words;
+    }
+  }
+  return errors / words;
 }
 
 function spread(values: number[], format: (value: number) => string): string {
