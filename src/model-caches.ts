@@ -27,7 +27,8 @@ export interface ModelCachesDeps {
   engine: NativeEngine;
   /** Where models run. */
   device: ChosenDevice;
-  prometheus: Pick<Prometheus, 'modelLoaded' | 'modelUnloaded'>;
+  /** Counts loads and shows the loaded models; absent in a command, which has no metrics. */
+  prometheus?: Pick<Prometheus, 'modelLoaded' | 'modelUnloaded'>;
 }
 
 export type ModelCaches = ReturnType<typeof createModelCaches>;
@@ -42,8 +43,8 @@ export function createModelCaches(
     keepAliveMs: config.modelKeepAliveMs,
     onEvent(event: 'loaded' | 'unloaded', model: string, ms: number) {
       log.info(event, { model, tookMs: Math.round(ms) });
-      if (event === 'loaded') prometheus.modelLoaded(model, ms / 1000);
-      else prometheus.modelUnloaded(model);
+      if (event === 'loaded') prometheus?.modelLoaded(model, ms / 1000);
+      else prometheus?.modelUnloaded(model);
       if (event === 'unloaded') onCpu.delete(model);
     },
   };

@@ -15,8 +15,7 @@ export async function openModels(
   const { config } = readConfig();
   const log = quietLog(config);
   const parts = engineFor(config, log);
-  const prometheus = { modelLoaded: () => undefined, modelUnloaded: () => undefined };
-  const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log, prometheus }));
+  const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log }));
   return { store: parts.store, modelId: (name) => weightsNamed(name, naming) };
 }
 

@@ -9,8 +9,6 @@ import { createNaming, type Naming } from '../recognition.ts';
 import type { RouteRequest } from '../transcription/routing.ts';
 import type { Transcriber } from './question.ts';
 
-const UNCOUNTED = { modelLoaded: () => undefined, modelUnloaded: () => undefined };
-
 /**
  * It shows the progress of what it downloads on stderr.
  * @param coming the first request, whose model is loaded meanwhile
@@ -21,7 +19,7 @@ export async function startTranscriber(
   coming?: RouteRequest,
 ): Promise<Transcriber> {
   const deps = { ...parts, store: withProgress(store) };
-  const caches = createModelCaches(config, { ...deps, prometheus: UNCOUNTED });
+  const caches = createModelCaches(config, deps);
   const naming = createNaming(config, deps, caches);
   if (coming) loadAhead(coming, naming, deps, caches);
   const { createAnswering } = await import('./answering.ts');

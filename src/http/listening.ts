@@ -44,7 +44,9 @@ export async function transcribed(
   const input = {
     openAudio: (opening: AbortSignal, channel: Channel | undefined = request.channel) =>
       open(audio.path, opening, {
-        ...{ channel, track, channelField: request.channel === undefined ? 'speakers' : 'channel' },
+        channel,
+        track,
+        channelField: request.channel === undefined ? 'speakers' : 'channel',
         isLanguage: language === undefined ? undefined : (tag) => parseLanguage(tag) === language,
       }),
     references: await readReferences(known, { upload: audio, open, signal }),
