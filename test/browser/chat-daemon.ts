@@ -1,7 +1,7 @@
 /** A chat daemon that writes what a test tells it to. */
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { type LocalServer, listening } from '../local-server.ts';
 
 export interface Asked {
   messages: { role: string; content: string }[];
@@ -11,8 +11,7 @@ export interface Asked {
 /** A piece of an answer: a text, other fields of the delta, or the usage at the end. */
 export type Piece = string | { reasoning_content: string } | { usage: object } | { wait: Promise<void> };
 
-export interface ChatDaemon extends AsyncDisposable {
-  base: string;
+export interface ChatDaemon extends LocalServer {
   /** The body of each request. */
   asked: Asked[];
 }
@@ -29,14 +28,9 @@ export async function startChatDaemon(reply: (request: number) => Piece[] | null
     res.writeHead(200, { 'Content-Type': 'text/event-stream' });
     await write(res, pieces);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     asked,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 

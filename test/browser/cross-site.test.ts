@@ -4,25 +4,25 @@
  * route, also where the reader is signed in to the dashboard.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { type Gateway, startGateway, until } from '../http/harness.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { SERVED } from '../route-rows.ts';
 import { launchBrowser } from './browser.ts';
 
 const KEY = 'k1';
-const foreign = createServer((_req, res) => {
-  res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>elsewhere</title>');
-});
+let foreign: LocalServer;
 let browser: Browser;
 before(async () => {
-  foreign.listen(0, '127.0.0.1');
-  await once(foreign, 'listening');
+  foreign = await listening(
+    createServer((_req, res) => {
+      res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>elsewhere</title>');
+    }),
+  );
   browser = await launchBrowser(
     '--host-resolver-rules=MAP *.example 127.0.0.1',
     // The gateway must hold without the protection that newer browsers have of their own.
@@ -31,8 +31,7 @@ before(async () => {
 });
 after(async () => {
   await browser?.close();
-  foreign.closeAllConnections();
-  foreign.close();
+  await foreign?.[Symbol.asyncDispose]();
 });
 
 const operations = SERVED.map(({ method, template }) => ({
@@ -117,8 +116,8 @@ const CHANGE = `async ([base, operations]) => {
 
 /** Where the attacking page is, as an origin. @param rebound the document comes from elsewhere, all else from the gateway */
 const PLACES = [
-  ['another site', () => `http://evil.example:${portOf(foreign)}`, false],
-  ['another port of the same host', () => `http://127.0.0.1:${portOf(foreign)}`, false],
+  ['another site', () => `http://evil.example:${foreign.port}`, false],
+  ['another port of the same host', () => `http://127.0.0.1:${foreign.port}`, false],
   [
     'a name that points here',
     (gateway: Gateway) => `http://rebound.example:${new URL(gateway.base).port}`,
@@ -126,7 +125,6 @@ const PLACES = [
   ],
 ] as const;
 
-const portOf = (server: typeof foreign) => (server.address() as AddressInfo).port;
 /** Tells whether the process lives, to everyone (docs/api.md). */
 const OPEN = ['/health', '/ready'];
 

@@ -1,15 +1,14 @@
 /** examples/browser.html runs on a port of its own, as another site that the gateway lets in. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { fakeMicrophone, launchBrowser, status } from './browser.ts';
 
 const PAGE = readFileSync(new URL('../../examples/browser.html', import.meta.url));
@@ -18,16 +17,15 @@ const dir = mkdtempSync(join(tmpdir(), 'voxgate-example-page-'));
 const microphone = join(dir, 'microphone.wav');
 
 let browser: Browser;
-const site = createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE));
+let site: LocalServer;
 before(async () => {
   writeFileSync(microphone, toneWav(5));
   browser = await launchBrowser(...fakeMicrophone(microphone));
-  await once(site.listen(0, '127.0.0.1'), 'listening');
+  site = await listening(createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE)));
 });
 after(async () => {
   await browser?.close();
-  site.closeAllConnections();
-  site.close();
+  await site?.[Symbol.asyncDispose]();
   rmSync(dir, { recursive: true, force: true });
 });
 
@@ -35,7 +33,7 @@ async function withPage(
   script: Script,
   use: (page: Page, gateway: Awaited<ReturnType<typeof startGateway>>) => Promise<void>,
 ): Promise<void> {
-  const origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+  const origin = site.base;
   await using gateway = await startGateway({
     ...script,
     // Chromium records webm, which ffmpeg decodes.

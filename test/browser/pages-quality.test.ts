@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -21,6 +20,7 @@ import {
   toneWav,
   until,
 } from '../http/harness.ts';
+import { listening } from '../local-server.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
 import { violations } from './axe.ts';
@@ -72,14 +72,7 @@ async function startSpeech(): Promise<AsyncDisposable & { base: string }> {
     if (req.url !== '/v1/audio/voices' && req.url !== '/health') return void res.writeHead(404).end();
     res.setHeader('Content-Type', 'application/json').end('{"voices":["alloy","de","en-gb"]}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return await listening(server);
 }
 
 type Reach = (page: Page, gateway: Gateway) => Promise<unknown>;

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -18,6 +17,7 @@ import {
   toneWav,
   until,
 } from '../http/harness.ts';
+import { listening } from '../local-server.ts';
 import { speechLacks, startSpeech, type Upstream } from '../upstreams/start.ts';
 import { joinWavs } from '../wav.ts';
 import { violations } from './axe.ts';
@@ -109,15 +109,10 @@ async function startScriptedChat(reply: (request: number) => (string | null)[] |
     send(res, '[DONE]');
     res.end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     asked,
     left: () => left,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 
@@ -163,17 +158,11 @@ test('nothing moves when the models are known', async () => {
   assert.deepEqual(await places(), before);
 });
 
-test('the code is below what a tab shows, beside its form, and names the voice', async (t) => {
-  const voices = createServer((_req, res) => void res.end('{"voices":["iris"]}'));
-  await new Promise<void>((resolve) => voices.listen(0, '127.0.0.1', resolve));
-  t.after(() => {
-    voices.closeAllConnections();
-    voices.close();
-  });
+test('the code is below what a tab shows, beside its form, and names the voice', async () => {
+  await using voices = await listening(createServer((_req, res) => void res.end('{"voices":["iris"]}')));
   await using daemon = await startScriptedChat(() => ['Hello.']);
-  const base = `http://127.0.0.1:${(voices.address() as AddressInfo).port}`;
   await using gateway = await startGateway({
-    env: { SVC_TTS_UPSTREAM_URL: base, SVC_LLM_BACKEND_URL: daemon.base },
+    env: { SVC_TTS_UPSTREAM_URL: voices.base, SVC_LLM_BACKEND_URL: daemon.base },
   });
   await using opened = await open(gateway, '', { viewport: { width: 1440, height: 900 } });
   const { page } = opened;

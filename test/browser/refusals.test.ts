@@ -1,10 +1,10 @@
 /** The playground where the browser refuses what it usually gives, and where the gateway goes away in the middle. */
 import assert from 'node:assert/strict';
 import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { type Gateway, heard, startGateway, toneWav, until } from '../http/harness.ts';
+import { listening } from '../local-server.ts';
 import { joinWavs } from '../wav.ts';
 import { violations } from './axe.ts';
 import { launchBrowser, openPage, press, status } from './browser.ts';
@@ -93,14 +93,9 @@ async function startLine(gateway: Pick<Gateway, 'base'>) {
     res.on('close', () => onward.destroy());
     req.pipe(onward);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     cut: () => server.closeAllConnections(),
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
   };
 }
 

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pythonBin } from '../clients/python.ts';
 import { type Served, serve } from '../http/served.ts';
+import { listening } from '../local-server.ts';
 import { JFK, MODEL, needsWeights, plain } from '../model/gateway.ts';
 import { until } from '../until.ts';
 
@@ -103,14 +104,10 @@ async function moving(first: number) {
     for (const socket of [client, gateway]) socket.on('error', () => socket.destroy());
     client.pipe(gateway).pipe(client);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    port: (server.address() as AddressInfo).port,
+    ...(await listening(server)),
     moveTo(port: number) {
       to = port;
-    },
-    async [Symbol.asyncDispose]() {
-      server.close();
     },
   };
 }

@@ -5,7 +5,6 @@
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '../../bench/common/random.ts';
@@ -13,6 +12,7 @@ import { type BalancedGateways, startBalancedGateways } from '../clients/balance
 import { form, toneWav } from '../http/harness.ts';
 import { at16kHz, COMPLETED, connectLive, type LiveClient, silence, tone } from '../http/realtime.ts';
 import { holdsSlot } from '../http/served.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { until } from '../until.ts';
 
 const LIMIT_MS = 60_000;
@@ -62,15 +62,13 @@ test('three gateways serve at least 2.7 times as many requests as one', async (t
 });
 
 /** Answers speech and chat after a moment. */
-async function startUpstream(): Promise<AsyncDisposable & { url: string }> {
+async function startUpstream(): Promise<LocalServer> {
   const server = createServer(async (req, res) => {
     await req.toArray();
     await sleep(50);
     res.setHeader('Content-Type', 'application/json').end('{"said": true}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, [Symbol.asyncDispose]: async () => void server.close() };
+  return await listening(server);
 }
 
 /** A request that fits in a buffer of the balancer, one that does not, and one whose answer begins early. */
@@ -185,8 +183,8 @@ async function converse(base: string, isOver: () => boolean): Promise<{ texts: n
 test('no request is lost or answered twice while gateways are killed, restarted and drained', async (t) => {
   await using upstream = await startUpstream();
   await using scene: BalancedGateways = await startBalancedGateways({
-    SVC_TTS_UPSTREAM_URL: upstream.url,
-    SVC_LLM_BACKEND_URL: upstream.url,
+    SVC_TTS_UPSTREAM_URL: upstream.base,
+    SVC_LLM_BACKEND_URL: upstream.base,
   });
   const { balancer } = scene;
   const random = seededRandom(7);

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createReadStream, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { extname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser, openPage } from '../browser/browser.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const DIST = join(ROOT, 'site/.vitepress/dist');
@@ -34,7 +34,7 @@ const server = createServer((request, response) => {
 });
 
 let browser: Browser;
-let base: string;
+let site: LocalServer;
 let pages: string[];
 before(
   async () => {
@@ -42,15 +42,14 @@ before(
     pages = readdirSync(DIST, { recursive: true })
       .map(String)
       .filter((path) => path.endsWith('.html') && path !== '404.html');
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    site = await listening(server);
     browser = await launchBrowser();
   },
   { timeout: BUILD_LIMIT_MS },
 );
 after(async () => {
   await browser?.close();
-  server.close();
+  await site?.[Symbol.asyncDispose]();
 });
 
 const html = (path: string) => readFileSync(join(DIST, path), 'utf8');
@@ -58,7 +57,7 @@ const html = (path: string) => readFileSync(join(DIST, path), 'utf8');
 /** Lists what a page links to or shows, without the fragment. */
 const targets = (path: string) =>
   [...html(path).matchAll(/<(?:a|img|link|script)\b[^>]*? (?:href|src)="([^"]+)"/g)].map(
-    ([, target = '']) => new URL(target.replaceAll('&amp;', '&'), `${base}/${path}`),
+    ([, target = '']) => new URL(target.replaceAll('&amp;', '&'), `${site.base}/${path}`),
   );
 
 test('every Markdown file that a reader is sent to is a page of the site, and named in its order', () => {
@@ -89,12 +88,12 @@ test('every link within the site leads to a page and a heading that exist', asyn
   const wanted = new Set<string>();
   for (const page of pages)
     for (const { origin, pathname, hash } of targets(page))
-      if (origin === base) wanted.add(pathname + decodeURIComponent(hash));
+      if (origin === site.base) wanted.add(pathname + decodeURIComponent(hash));
   assert(wanted.size > 300, `${wanted.size} links`);
   const dead: string[] = [];
   for (const target of wanted) {
     const [path = '', fragment] = target.split('#');
-    const answer = await fetch(base + path);
+    const answer = await fetch(site.base + path);
     const text = await answer.text();
     if (!answer.ok || (fragment && !text.includes(` id="${fragment}"`))) dead.push(target);
   }
@@ -103,7 +102,7 @@ test('every link within the site leads to a page and a heading that exist', asyn
 
 test('every page has its pictures and diagrams, and neither errors nor requests to elsewhere', async () => {
   for (const path of pages) {
-    await using open = await openPage(browser, `${base}/${path}`);
+    await using open = await openPage(browser, `${site.base}/${path}`);
     const { page } = open;
     const source = html(path);
     await page.locator('h1').first().waitFor();
@@ -121,7 +120,7 @@ test('every page has its pictures and diagrams, and neither errors nor requests 
 });
 
 test('the search finds a setting by its name', async () => {
-  await using open = await openPage(browser, base);
+  await using open = await openPage(browser, site.base);
   const { page } = open;
   await page.getByRole('button', { name: 'Search' }).first().click();
   await page.getByRole('searchbox').fill('SVC_MAX_HOLD_SEC');
@@ -134,14 +133,14 @@ test('the search finds a setting by its name', async () => {
 const background = (page: Page) => page.evaluate<string>(`getComputedStyle(document.body).backgroundColor`);
 
 test('a switch makes the pages dark, and the next page stays so', async () => {
-  await using open = await openPage(browser, `${base}/scale.html`, { colorScheme: 'light' });
+  await using open = await openPage(browser, `${site.base}/scale.html`, { colorScheme: 'light' });
   const { page } = open;
   const light = await background(page);
   await page.getByRole('switch').locator('visible=true').first().click();
   await page.waitForFunction(`document.documentElement.classList.contains('dark')`);
   const dark = await background(page);
   assert.notEqual(dark, light);
-  await page.goto(`${base}/api.html`);
+  await page.goto(`${site.base}/api.html`);
   assert.equal(await background(page), dark);
 });
 
@@ -153,7 +152,7 @@ test('every page keeps the rules of WCAG 2.1 AA that axe knows, light and dark',
   const found: string[] = [];
   for (const path of pages)
     for (const colorScheme of ['light', 'dark'] as const) {
-      await using open = await openPage(browser, `${base}/${path}`, { colorScheme });
+      await using open = await openPage(browser, `${site.base}/${path}`, { colorScheme });
       await open.page.evaluate(axe);
       const violations = await open.page.evaluate<string[]>(
         `axe.run(${JSON.stringify(what)}, ${JSON.stringify(rules)}).then(({ violations }) =>

@@ -5,11 +5,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import type { OtherBudgets } from '../../src/limits/budgets.ts';
 import { watchReading } from '../../src/limits/client-pace.ts';
 import { type Gateway, json, startGateway, until } from '../http/harness.ts';
+import { listening } from '../local-server.ts';
 import { type HostileUpstream, head, startHostileUpstream, wholeAnswer } from './hostile-upstream.ts';
 
 const PATIENT = '600';
@@ -313,15 +314,14 @@ test('a large answer in one piece may take as long as the least rate allows', as
     res.once('close', watch.stop);
     res.end(Buffer.alloc(whole));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await using local = await listening(server);
+  const response = await fetch(local.base);
   let bytes = 0;
   for await (const piece of response.body ?? []) {
     bytes += piece.length;
     await new Promise((resolve) => setTimeout(resolve, 8)); // 64 KiB each: some 7 MiB a second
   }
   assert.equal(bytes, whole);
-  server.close();
 });
 
 test('a bounded number of bodies is in memory at once', async () => {

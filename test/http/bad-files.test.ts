@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { constants, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -24,6 +24,7 @@ import { lyingMp4s } from '../bad-files/mp4.ts';
 import { lyingMpegs } from '../bad-files/mpeg.ts';
 import { filesWithoutAudio, polyglots } from '../bad-files/not-audio.ts';
 import { lyingWavs } from '../bad-files/wav-headers.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until } from './harness.ts';
 
 const RECORD = new URL('../bad-files/outcomes.json', import.meta.url);
@@ -46,6 +47,7 @@ let visits = 0;
 let tried = 0;
 let grownKb = 0;
 let handles = openHandles();
+let bait: LocalServer;
 const listener = createServer((socket) => {
   visits += 1;
   socket.destroy();
@@ -76,11 +78,10 @@ async function seeCanariesTell(): Promise<void> {
 }
 
 before(async () => {
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const { port } = listener.address() as AddressInfo;
+  bait = await listening(listener);
   const pipe = join(folder, 'pipe.wav');
   execFileSync('mkfifo', [pipe]);
-  canaries = { file: makeTone('secret.ts', '-c:a', 'aac'), pipe, url: `http://127.0.0.1:${port}/a.ts` };
+  canaries = { file: makeTone('secret.ts', '-c:a', 'aac'), pipe, url: `${bait.base}/a.ts` };
   gateway = await startGateway({
     env: { SVC_MAX_AUDIO_SEC: String(MAX_AUDIO_SEC), PATH: process.env.PATH ?? '' },
   });
@@ -93,7 +94,7 @@ before(async () => {
 
 after(async () => {
   await gateway[Symbol.asyncDispose]();
-  listener.close();
+  await bait?.[Symbol.asyncDispose]();
   const reader = await open(canaries.pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   await pipeOpened;
   await reader.close();

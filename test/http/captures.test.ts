@@ -11,13 +11,13 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { replay } from '../../src/capture/replay.ts';
 import { errorEnvelopeSchema } from '../../src/http/openapi/openapi.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { listening } from '../local-server.ts';
 import { form, json, post, startGateway, toneWav, until } from './harness.ts';
 
 test('only inference is captured', async () => {
@@ -183,13 +183,11 @@ test('a replay holds neither the body of the request nor an answer in memory', a
     }
     res.end(last);
   });
-  t.after(() => server.close());
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const report = await replay(dir, base);
+  await using local = await listening(server);
+  const report = await replay(dir, local.base);
   assert.deepEqual([report.same, received], [true, bytes]);
   assert(most < bytes, `${most} bytes`);
   last = 'and more';
-  const { summary } = await replay(dir, base);
+  const { summary } = await replay(dir, local.base);
   assert.equal(summary, `The bodies differ from byte ${bytes} on (${bytes} bytes then, ${bytes + 8} now)`);
 });

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { transcribeLive } from '../../src/cli/live-client.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
+import { listening } from '../local-server.ts';
 
 const { liveClient: WAITS } = BUDGETS;
 const BRIEF = { ...WAITS, pingMs: 20, silenceMs: 400 };
@@ -102,11 +103,11 @@ test('a server that opens no session, and one that accepts no settings, are not 
   await assert.rejects(hear(refusing.base, input, short), /did not accept the settings in time$/);
   assert.equal(seen.given, 0);
 
-  const deaf = createServer(() => undefined).listen(0, '127.0.0.1'); // accepts connections and answers none
-  await once(deaf, 'listening');
-  const base = `http://127.0.0.1:${(deaf.address() as AddressInfo).port}`;
-  await assert.rejects(hear(base, spoken(10).input, short), /^Error: Cannot hear through \S+: .*timed out$/);
-  deaf.close();
+  await using deaf = await listening(createServer(() => undefined)); // accepts connections and answers none
+  await assert.rejects(
+    hear(deaf.base, spoken(10).input, short),
+    /^Error: Cannot hear through \S+: .*timed out$/,
+  );
 });
 
 test('a last text that never comes is waited for, for a while', async () => {

@@ -4,32 +4,25 @@
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { json, startGateway } from './harness.ts';
 
 /** Both upstreams are in one server, which is healthy and has one chat model. */
-async function startUpstreams(): Promise<AsyncDisposable & { url: string }> {
+async function startUpstreams(): Promise<LocalServer> {
   const server = createServer((req, res) => {
     res.end(req.url === '/v1/models' ? '{"data":[{"id":"llama"}]}' : '{}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return await listening(server);
 }
 
 async function listed() {
   await using upstreams = await startUpstreams();
   await using gateway = await startGateway({
     installed: ['multilingual-base', 'cjk', 'voice-activity'],
-    env: { SVC_TTS_UPSTREAM_URL: upstreams.url, SVC_LLM_BACKEND_URL: upstreams.url },
+    env: { SVC_TTS_UPSTREAM_URL: upstreams.base, SVC_LLM_BACKEND_URL: upstreams.base },
   });
   const list = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   assert.equal(list.object, 'list');
@@ -134,9 +127,8 @@ test('the names of this gateway are never those of an upstream, and what is list
     const data = ['auto', 'multilingual-base', 'whisper-1', 'llama'].map((id) => ({ id }));
     res.end(JSON.stringify({ data }));
   });
-  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-  const { port } = upstream.address() as AddressInfo;
-  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: `http://127.0.0.1:${port}` } });
+  await using daemon = await listening(upstream);
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
   const { data } = await json(await fetch(`${gateway.base}/v1/models`));
   const chat = data.filter(({ capabilities }: any) => capabilities[0] === 'llm');
   assert.deepEqual(
@@ -145,8 +137,6 @@ test('the names of this gateway are never those of an upstream, and what is list
   );
   for (const entry of data)
     assert.deepEqual(await json(await fetch(`${gateway.base}/v1/models/${entry.id}`)), entry);
-  upstream.close();
-  upstream.closeAllConnections();
 });
 
 test('models tell their size, and how far their weights are while they are fetched', async () => {

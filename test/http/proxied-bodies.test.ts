@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { listening } from '../local-server.ts';
 import { type Gateway, type Script, startGateway, until } from './harness.ts';
 import { type RawClient, rawClient } from './raw-client.ts';
 
@@ -39,17 +39,15 @@ async function startScene({ env, ...script }: Script = {}): Promise<Scene> {
     visits.push({ method: req.method, framing, bytes, sha256: hash.digest('hex') });
     res.end('made');
   });
-  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-  const urls = { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url };
+  const served = await listening(upstream);
+  const urls = { SVC_TTS_UPSTREAM_URL: served.base, SVC_LLM_BACKEND_URL: served.base };
   const gateway = await startGateway({ ...script, env: { ...urls, ...env } });
   return {
     gateway,
     visits,
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();
-      upstream.closeAllConnections();
-      upstream.close();
+      await served[Symbol.asyncDispose]();
     },
   };
 }

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { leastOf } from '../cost.ts';
 import { head, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
+import { type LocalServer, listening } from '../local-server.ts';
 import { form, type Gateway, json, post, startGateway, toneWav, until, untilAborted } from './harness.ts';
 
 interface Arrived {
@@ -18,7 +18,7 @@ interface Arrived {
 }
 
 /** Answers every request with a description of what arrived, as JSON. */
-async function startEcho(): Promise<AsyncDisposable & { url: string }> {
+async function startEcho(): Promise<LocalServer> {
   const server = createServer(async (req, res) => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk);
@@ -26,11 +26,7 @@ async function startEcho(): Promise<AsyncDisposable & { url: string }> {
     res.setHeader('Content-Type', 'application/json');
     res.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString('base64') }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.asyncDispose]: async () => void server.close(),
-  };
+  return await listening(server);
 }
 
 /** Works below fetch, which does not send every header, method and path. */
@@ -62,8 +58,8 @@ const upstreams = (url: string) => ({ SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND
 
 test('path and query arrive untouched, below the upstream’s own path', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(echo.url) });
-  await using below = await startGateway({ env: upstreams(`${echo.url}/team/tts/`) });
+  await using gateway = await startGateway({ env: upstreams(echo.base) });
+  await using below = await startGateway({ env: upstreams(`${echo.base}/team/tts/`) });
   for (const path of [
     '/v1/audio/speech',
     '/v1/audio/voices/Jos%C3%A9%20x?a=1&b=%2F..%2F&&c=[]',
@@ -109,7 +105,7 @@ test('a path that an upstream could take for one outside of its prefix is a 400 
 
 test('every method arrives, with its body in every framing', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  await using gateway = await startGateway({ env: upstreams(echo.base) });
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const) {
     for (const framing of [{ 'Content-Length': '5' }, { 'Transfer-Encoding': 'chunked' }]) {
       const seen = await arrived(gateway, '/v1/audio/voices/anna', {
@@ -170,7 +166,7 @@ test('an upstream’s Access-Control headers stay behind, and the gateway decide
 
 test('bodies of every size arrive byte for byte in every framing and in pieces of every size', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(`${echo.url}/team`) });
+  await using gateway = await startGateway({ env: upstreams(`${echo.base}/team`) });
   const { hostname, port } = new URL(gateway.base);
   const ask = (headers: object, pieces: Buffer[]) =>
     new Promise<Arrived>((resolve, reject) => {
@@ -203,7 +199,7 @@ test('bodies of every size arrive byte for byte in every framing and in pieces o
 
 test('headers arrive, except those of the connection', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  await using gateway = await startGateway({ env: upstreams(echo.base) });
   const { headers } = await arrived(gateway, '/v1/chat/completions', {
     headers: {
       ...{ Authorization: 'Bearer secret', 'X-Custom': 'kept', 'Accept-Encoding': 'br', Cookie: 'a=1; b=2' },
@@ -223,7 +219,7 @@ test('headers arrive, except those of the connection', async () => {
   assert.equal(headers['accept-encoding'], 'br');
   assert.equal(headers.cookie, 'a=1; b=2');
   assert.equal(headers['x-request-id'], 'mine');
-  assert.equal(headers.host, new URL(echo.url).host);
+  assert.equal(headers.host, new URL(echo.base).host);
   for (const name of ['x-hop', 'te', 'proxy-authorization', 'proxy-connection', 'keep-alive', 'upgrade'])
     assert.equal(headers[name], undefined, name);
 });
@@ -392,7 +388,7 @@ test('a request that holds the slot for longer than SVC_MAX_HOLD_SEC is stopped'
 
 test('a client that waits for 100 Continue gets it when the slot is free, and the 503 when it is not', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  await using gateway = await startGateway({ env: upstreams(echo.base) });
   const ask = () =>
     new Promise<{ status: number; continued: boolean; body: string }>((resolve, reject) => {
       let continued = false;
@@ -464,7 +460,7 @@ test('the requested model and the sizes of the bodies are noted', async () => {
 
 test('the model is found in front of an image that is too large to be looked at', async () => {
   await using echo = await startEcho();
-  await using gateway = await startGateway({ env: upstreams(echo.url) });
+  await using gateway = await startGateway({ env: upstreams(echo.base) });
   const body = JSON.stringify({ model: 'llama', messages: [{ content: 'x'.repeat(3_000_000) }] });
   const headers = { 'Content-Type': 'application/json' };
   await (await fetch(`${gateway.base}/v1/chat/completions`, { method: 'POST', body, headers })).text();
@@ -505,20 +501,13 @@ test('a 499 of the upstream is its answer, and no client that left', async () =>
   assert.deepEqual([status, as, errorKind], [499, '4xx', 'malformed']);
 });
 
-async function startDaemon(routes: Record<string, unknown>): Promise<AsyncDisposable & { url: string }> {
+async function startDaemon(routes: Record<string, unknown>): Promise<LocalServer> {
   const server = createServer((req, res) => {
     const answer = routes[req.url ?? ''];
     if (answer === undefined) res.writeHead(404).end('{}');
     else if (answer !== 'hang') res.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
+  return await listening(server);
 }
 
 async function upstreamModels(env: Record<string, string>) {
@@ -535,7 +524,7 @@ test('the list of models has the speech upstream and the chat daemon’s models 
   await using ollama = await startDaemon({
     '/api/tags': { models: [{ name: 'hf.co/x/y:Q4', modified_at: '2024-01-01T00:00:00Z' }] },
   });
-  const found = await upstreamModels({ SVC_TTS_UPSTREAM_URL: tts.url, SVC_LLM_BACKEND_URL: openai.url });
+  const found = await upstreamModels({ SVC_TTS_UPSTREAM_URL: tts.base, SVC_LLM_BACKEND_URL: openai.base });
   assert.deepEqual(
     found.map((m) => [m.id, m.capabilities[0], m.supports_streaming, m.owned_by]),
     [
@@ -546,7 +535,7 @@ test('the list of models has the speech upstream and the chat daemon’s models 
   );
   assert(!found.some((model) => 'languages' in model));
   const named = await upstreamModels({
-    ...{ SVC_TTS_UPSTREAM_URL: tts.url, SVC_TTS_MODEL_ID: 'kokoro', SVC_LLM_BACKEND_URL: ollama.url },
+    ...{ SVC_TTS_UPSTREAM_URL: tts.base, SVC_TTS_MODEL_ID: 'kokoro', SVC_LLM_BACKEND_URL: ollama.base },
   });
   assert.deepEqual(
     named.map((m) => [m.id, m.created]),
@@ -555,7 +544,7 @@ test('the list of models has the speech upstream and the chat daemon’s models 
       ['hf.co/x/y:Q4', 1_704_067_200],
     ],
   );
-  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: ollama.url } });
+  await using gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: ollama.base } });
   for (const path of ['hf.co/x/y:Q4', encodeURIComponent('hf.co/x/y:Q4')])
     assert.equal((await json(await fetch(`${gateway.base}/v1/models/${path}`))).id, 'hf.co/x/y:Q4');
 });
@@ -563,7 +552,7 @@ test('the list of models has the speech upstream and the chat daemon’s models 
 test('an id that an upstream lists again, or that is not its own, is listed once, as what it is asked for', async () => {
   const models = ['twice', 'twice', 'tts', 'auto'].map((id, created) => ({ id, created }));
   await using daemon = await startDaemon({ '/health': {}, '/v1/models': { data: models } });
-  await using gateway = await startGateway({ env: upstreams(daemon.url) });
+  await using gateway = await startGateway({ env: upstreams(daemon.base) });
   const { data } = modelsListSchema.parse(await json(await fetch(`${gateway.base}/v1/models`)));
   assert.equal(new Set(data.map(({ id }) => id)).size, data.length);
   for (const entry of data)
@@ -611,7 +600,7 @@ test('an embedding model is listed as one, by what its daemon says or by its nam
     ...['says-so', 'of-lm-studio', 'paraphrase', 'tagged'],
   ];
   await using openai = await startDaemon({ '/v1/models': { data }, '/api/tags': { models } });
-  const listed = await upstreamModels({ SVC_LLM_BACKEND_URL: openai.url });
+  const listed = await upstreamModels({ SVC_LLM_BACKEND_URL: openai.base });
   assert.equal(listed.length, data.length);
   for (const { id, capabilities, supports_streaming } of listed)
     assert.deepEqual(
@@ -620,7 +609,7 @@ test('an embedding model is listed as one, by what its daemon says or by its nam
       id,
     );
   await using ollama = await startDaemon({ '/api/tags': { models } });
-  const tags = await upstreamModels({ SVC_LLM_BACKEND_URL: ollama.url });
+  const tags = await upstreamModels({ SVC_LLM_BACKEND_URL: ollama.base });
   assert.deepEqual(
     tags.map(({ capabilities: [capability] }) => capability),
     ['embedding', 'embedding', 'llm'],
@@ -650,14 +639,14 @@ test('an odd entry of an upstream’s list costs itself or its odd field, never 
   });
   const listed = async (url: string) =>
     (await upstreamModels({ SVC_LLM_BACKEND_URL: url })).map((m) => [m.id, m.created, m.owned_by]);
-  const [nullDate, fraction, good] = await listed(openai.url);
+  const [nullDate, fraction, good] = await listed(openai.base);
   assert(Number.isInteger(nullDate?.[1]) && Number.isInteger(fraction?.[1]), 'the start of the gateway');
   assert.deepEqual(
     [nullDate?.[0], nullDate?.[2], fraction?.[0], fraction?.[2]],
     ['null-date', 'llm', 'fraction', 'llm'],
   );
   assert.deepEqual(good, ['good', 5, 'meta']);
-  const tags = await listed(ollama.url);
+  const tags = await listed(ollama.base);
   assert.deepEqual(
     tags.map(([id]) => id),
     ['null-date', 'no-date', 'good'],
@@ -676,7 +665,7 @@ test('upstreams that are dead, hang, fail or lie yield no entry, within 1.2 s', 
     const pour = setInterval(() => socket.write('x'.repeat(1_000_000)), 1);
     socket.on('close', () => clearInterval(pour));
   });
-  for (const url of ['http://127.0.0.1:9', hanging.url, lying.url, endless.url]) {
+  for (const url of ['http://127.0.0.1:9', hanging.base, lying.base, endless.url]) {
     const tookMs = await leastOf(1200, async () => {
       await using gateway = await startGateway({ env: upstreams(url) });
       const startedAt = performance.now();

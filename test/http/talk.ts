@@ -1,15 +1,13 @@
 /** A gateway with a chat daemon and a speech server that tests drive, for conversations. */
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type LocalServer, listening } from '../local-server.ts';
 import { wav } from '../wav.ts';
 import { type Gateway, heard, type Script, startGateway } from './harness.ts';
 import { connectLive, type LiveClient, silence, tone } from './realtime.ts';
 
 export type Answer = (res: ServerResponse, body: any) => void | Promise<void>;
 
-export interface Upstream extends AsyncDisposable {
-  url: string;
+export interface Upstream extends LocalServer {
   /** The bodies of its requests. */
   asked: any[];
   /** How it answers from now on. */
@@ -37,19 +35,12 @@ async function startUpstream(first: Answer, listed: object): Promise<Upstream> {
     });
     await answer(res, body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listening(server)),
     asked,
     broken: () => broken,
     answer(next) {
       answer = next;
-    },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
     },
   };
 }
@@ -96,7 +87,7 @@ export interface Talk extends AsyncDisposable {
 export async function startTalk(script: Script = {}): Promise<Talk> {
   const chat = await startUpstream(says('Hello', ' there. How are', ' you?'), { data: [{ id: 'llama' }] });
   const speech = await startUpstream(speaks, {});
-  const env = { SVC_LLM_BACKEND_URL: chat.url, SVC_TTS_UPSTREAM_URL: speech.url, ...script.env };
+  const env = { SVC_LLM_BACKEND_URL: chat.base, SVC_TTS_UPSTREAM_URL: speech.base, ...script.env };
   const closeUpstreams = async () => {
     for (const upstream of [chat, speech]) await upstream[Symbol.asyncDispose]();
   };

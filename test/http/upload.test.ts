@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -14,6 +14,7 @@ import { createSpool } from '../../src/http/upload/spool.ts';
 import { createUploadReceiver } from '../../src/http/upload/upload.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
 import { createUploadPlaces } from '../../src/limits/upload-places.ts';
+import { listening } from '../local-server.ts';
 import { until } from './harness.ts';
 
 /** Long beside the pauses in which a busy machine stops this process: the limit and the client both run in it. */
@@ -53,12 +54,11 @@ async function startReceiver(): Promise<Receiver> {
       res.destroy();
     }
   });
-  const server = createServer(app);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const server = await listening(createServer(app));
   return {
     ended,
     dial(fileBytes) {
-      const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+      const socket = connect(server.port, '127.0.0.1');
       socket.on('error', () => undefined);
       const length = HEAD.length + fileBytes + END.length;
       socket.write(
@@ -68,8 +68,7 @@ async function startReceiver(): Promise<Receiver> {
     },
     files: () => readdirSync(tmp).flatMap((dir) => readdirSync(join(tmp, dir))),
     async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await server[Symbol.asyncDispose]();
       rmSync(tmp, { recursive: true });
     },
   };

@@ -1,15 +1,15 @@
 /** This is a real HTTP server that behaves as the hub does, or misbehaves as it is told to. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Weights } from '../../src/models/weights.ts';
+import { listening } from '../local-server.ts';
 
 export interface HubServer {
   url: string;
   requests: { url: string; headers: IncomingMessage['headers'] }[];
   /** Takes the next requests, in order; afterwards the server behaves as the hub does. */
   next: ((request: IncomingMessage, response: ServerResponse) => void)[];
-  close(): Promise<void>;
+  close(): PromiseLike<void>;
 }
 
 export async function startHub(content: Buffer, etag = '"content-1"'): Promise<HubServer> {
@@ -21,17 +21,8 @@ export async function startHub(content: Buffer, etag = '"content-1"'): Promise<H
     if (special) special(request, response);
     else serveFile(content, etag, request, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    next,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const { base: url, [Symbol.asyncDispose]: close } = await listening(server);
+  return { url, requests, next, close };
 }
 
 export function serveFile(

@@ -91,7 +91,7 @@ export async function soak({ seconds, seed }: SoakOptions): Promise<SoakReport> 
         SVC_OBS_LOG_DIR: join(folder, 'logs'),
         SVC_OBS_PAYLOAD_DIR: join(folder, 'payloads'),
       },
-      ...{ SVC_TTS_UPSTREAM_URL: upstream.url, SVC_LLM_BACKEND_URL: upstream.url, SVC_LOG_LEVEL: 'error' },
+      ...{ SVC_TTS_UPSTREAM_URL: upstream.base, SVC_LLM_BACKEND_URL: upstream.base, SVC_LOG_LEVEL: 'error' },
       ...{ SVC_TTS_TIMEOUT_SEC: UPSTREAM_SILENCE_SEC, SVC_LLM_TIMEOUT_SEC: UPSTREAM_SILENCE_SEC },
       ...{ SVC_OBS_PAYLOAD_MAX_GB: '0.01', SVC_OBS_ACCESS_LOG_ENABLED: '1' },
     },

@@ -1,12 +1,8 @@
 /** A speech and chat upstream that answers, fails, stalls and breaks by chance. */
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type LocalServer, listening } from '../local-server.ts';
 import type { Random } from './random.ts';
-
-export interface FaultyUpstream extends AsyncDisposable {
-  url: string;
-}
 
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'chat', object: 'model', owned_by: 'soak' }] });
 
@@ -37,7 +33,7 @@ const BEHAVIORS: ((res: ServerResponse, random: Random) => unknown)[] = [
   () => undefined, // silence, until the gateway gives up
 ];
 
-export async function startFaultyUpstream(random: Random): Promise<FaultyUpstream> {
+export async function startFaultyUpstream(random: Random): Promise<LocalServer> {
   const server: Server = createServer((req, res) => {
     res.on('error', () => undefined);
     if (req.url === '/health') return res.end('ok');
@@ -46,12 +42,5 @@ export async function startFaultyUpstream(random: Random): Promise<FaultyUpstrea
     req.on('error', () => undefined);
     return void random.pick(BEHAVIORS)(res, random);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return await listening(server);
 }

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,6 +22,7 @@ import {
   write,
 } from '../audio-fixtures.ts';
 import { silentFlac } from '../bad-files/flac.ts';
+import { listening } from '../local-server.ts';
 
 const real = await requireFfmpeg();
 const run = promisify(execFile);
@@ -136,31 +136,27 @@ test('ffmpeg opens no address and no second file, even where a playlist is read 
     visits += 1;
     response.end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a.ts`;
-    const hls = (place: string) => `#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n${place}\n#EXT-X-ENDLIST\n`;
-    const sound = makeTone('sound.ts', '-c:a', 'aac');
-    const rows = [
-      ['hls', hls(url)],
-      ['hls', hls(sound)],
-      ['concat', `ffconcat version 1.0\nfile '${url}'\n`],
-      ['concat', `ffconcat version 1.0\nfile '${sound}'\n`],
-    ] as const;
-    for (const [demuxer, text] of rows) {
-      const path = write('playlist', text);
-      const container = { name: demuxer, demuxer, native: false };
-      const decoder = await openFfmpegDecoder(path, container, real, { maxAudioSec: 60, blockSamples: 512 });
-      await assert.rejects(decoder.read(), refusal('undecodable_audio', 'no_audio_stream', 'empty_audio'));
-      await decoder.close();
-    }
-    assert.equal(visits, 0);
-    const open = ['-protocol_whitelist', 'file,http,tcp', '-f', 'hls', '-i', write('playlist', hls(url))];
-    await run(real.path, ['-nostdin', ...open, '-f', 'null', '-'], { timeout: 30_000 }).catch(() => {});
-    assert.ok(visits > 0, 'ffmpeg without the limit does visit it');
-  } finally {
-    server.close();
+  await using local = await listening(server);
+  const url = `${local.base}/a.ts`;
+  const hls = (place: string) => `#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n${place}\n#EXT-X-ENDLIST\n`;
+  const sound = makeTone('sound.ts', '-c:a', 'aac');
+  const rows = [
+    ['hls', hls(url)],
+    ['hls', hls(sound)],
+    ['concat', `ffconcat version 1.0\nfile '${url}'\n`],
+    ['concat', `ffconcat version 1.0\nfile '${sound}'\n`],
+  ] as const;
+  for (const [demuxer, text] of rows) {
+    const path = write('playlist', text);
+    const container = { name: demuxer, demuxer, native: false };
+    const decoder = await openFfmpegDecoder(path, container, real, { maxAudioSec: 60, blockSamples: 512 });
+    await assert.rejects(decoder.read(), refusal('undecodable_audio', 'no_audio_stream', 'empty_audio'));
+    await decoder.close();
   }
+  assert.equal(visits, 0);
+  const open = ['-protocol_whitelist', 'file,http,tcp', '-f', 'hls', '-i', write('playlist', hls(url))];
+  await run(real.path, ['-nostdin', ...open, '-f', 'null', '-'], { timeout: 30_000 }).catch(() => {});
+  assert.ok(visits > 0, 'ffmpeg without the limit does visit it');
 });
 
 test('ffmpeg is found where it is, and not where it is not', async () => {

@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DownloadRequest, download } from '../../src/models/download.ts';
+import { listening } from '../local-server.ts';
 import { type HubServer, serveFile, sha256, someWeights, startHub } from '../model/hub-server.ts';
 import { until } from '../until.ts';
 import { onSmallDisk } from './observability-fixtures.ts';
@@ -273,19 +274,13 @@ test('a slow body is no stall as long as bytes arrive', async () => {
 
 test('a host that takes the connection but no TLS is unreachable, and not asked again', async () => {
   let connections = 0;
-  const silent = createServer(() => connections++);
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  const { port } = silent.address() as AddressInfo;
+  await using silent = await listening(createServer(() => connections++));
   const quick = { ...limits, connectTimeoutMs: 150 };
-  try {
-    await assert.rejects(
-      get({ url: `https://127.0.0.1:${port}/x`, limits: quick }),
-      /did not accept a connection/,
-    );
-    assert.equal(connections, 1);
-  } finally {
-    silent.close();
-  }
+  await assert.rejects(
+    get({ url: `https://127.0.0.1:${silent.port}/x`, limits: quick }),
+    /did not accept a connection/,
+  );
+  assert.equal(connections, 1);
 });
 
 test('a refused connection fails at once, without further attempts', async () => {

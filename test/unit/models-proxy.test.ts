@@ -4,12 +4,12 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { type GetOptions, httpGet } from '../../src/models/http-get.ts';
 import { UnreachableError } from '../../src/models/proxy-connection.ts';
+import { listening } from '../local-server.ts';
 import { startForwardProxy } from '../model/forward-proxy.ts';
 import { startHub } from '../model/hub-server.ts';
 import { until } from '../until.ts';
@@ -122,8 +122,8 @@ for (const isSecure of [false, true])
       seen.push(`${headers.host} ${headers.authorization}`);
       response.end(content);
     });
-    await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve));
-    const { port } = hub.address() as AddressInfo;
+    await using local = await listening(hub);
+    const { port } = local;
     const proxy = await startForwardProxy(200, isSecure ? tls : undefined);
     try {
       process.env.HTTPS_PROXY = `http${isSecure ? 's' : ''}://${proxy.host}`;
@@ -146,8 +146,6 @@ for (const isSecure of [false, true])
       );
       assert.ok(proxy.asked.every((asked) => /^CONNECT \S+:\d+ no credentials$/.test(asked)));
     } finally {
-      hub.close();
-      hub.closeAllConnections();
       await proxy.close();
     }
   });

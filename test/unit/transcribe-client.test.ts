@@ -13,13 +13,13 @@ import {
   writeSync,
 } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { askFor } from '../../src/cli/transcribe-client.ts';
 import type { Answers, AnswerTo, Fields } from '../../src/index.ts';
+import { listening } from '../local-server.ts';
 import { until } from '../until.ts';
 
 const skip = process.platform === 'win32' && 'Windows has no pipes with a path, nor folders that are locked';
@@ -38,13 +38,12 @@ test('what is no file is refused, also a pipe that nobody writes into, and a pip
     received = (await buffer(req)).toString('latin1');
     res.end('text');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  await using gateway = await listening(server);
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-unread-'));
   const pipe = join(dir, 'pipe.wav');
   execFileSync('mkfifo', [pipe]);
   const { signal } = new AbortController();
-  const asked = { base: `http://127.0.0.1:${port}`, key: undefined, fields: {}, signal };
+  const asked = { base: gateway.base, key: undefined, fields: {}, signal };
   const writer = openSync(pipe, 'r+');
   try {
     for (const audio of [dir, pipe])
@@ -56,20 +55,14 @@ test('what is no file is refused, also a pipe that nobody writes into, and a pip
     assert.match(received, /the sound/);
   } finally {
     rmSync(dir, { recursive: true });
-    await new Promise((resolve) => server.close(resolve));
   }
 });
 
 /** What asks a gateway that answers as the listener says, until the test is over. */
 async function asking(t: TestContext, listener: RequestListener) {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { base: `http://127.0.0.1:${port}`, key: undefined, audio: new Blob(['sound']), fields: {} };
+  const server = await listening(createServer(listener));
+  t.after(() => server[Symbol.asyncDispose]());
+  return { base: server.base, key: undefined, audio: new Blob(['sound']), fields: {} };
 }
 
 test('the form holds the fields and all bytes of the file, whatever these are', async (t) => {
