@@ -20,7 +20,7 @@ import type { Crashes } from './crashes/crashes.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { createSlot, type Slot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
-import { createWaitingLine, type TurnRequest } from './engine/waiting-line.ts';
+import { createWaitingLine, type TicketRequest } from './engine/waiting-line.ts';
 import { excerpt, GatewayError } from './errors.ts';
 import { keyFinder } from './gateway-keys.ts';
 import { createApiKeys, SECRET_PREFIX } from './http/access/api-key.ts';
@@ -198,10 +198,10 @@ function buildEngine(config: Config, deps: AppDeps) {
 function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   const { budgets, slot, line, caches } = engine;
   const isSlotHeld = () => !slot.isFree();
-  type Asked = Pick<TurnRequest, 'requestId' | 'network' | 'waitMs'> & Partial<TurnRequest>;
+  type Asked = Pick<TicketRequest, 'requestId' | 'network' | 'waitMs'> & Partial<TicketRequest>;
   const takeWaiting = (category: Category) => (request: Asked, signal: AbortSignal) => {
-    const turn = line.turn({ onWaited: () => undefined, ...request, category, isLive: true });
-    return turn.take(signal).finally(turn.end);
+    const ticket = line.ticket({ onWaited: () => undefined, ...request, category, isLive: true });
+    return ticket.take(signal).finally(ticket.end);
   };
   const voiceActivityLane = createVoiceActivityLane(isSlotHeld);
   const sessions = {

@@ -1,4 +1,7 @@
-/** Answers questions in this process as a gateway answers them over HTTP. Of a file nothing is copied. */
+/**
+ * Answers questions in this process as a gateway answers them over HTTP. A file is read where it lies; only audio that
+ * comes as bytes is written to a temporary file.
+ */
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { Readable } from 'node:stream';
@@ -23,7 +26,7 @@ import { parseRequest, transcriptionFields } from '../wire/request.ts';
 import { BUSY_SEC, piecesOf, type Question, RequestError, readable, type Transcriber } from './question.ts';
 import type { Fields } from './transcribe-fields.ts';
 
-/** Nobody shares this process, so all is done for one client. */
+/** Queues and limits share by client, which they know by its network. A command has one client, itself. */
 const NETWORK = '';
 
 type Deps = Pick<AppDeps, 'engine' | 'device' | 'store' | 'log'>;
@@ -39,7 +42,7 @@ export function createAnswering(
   const opener = createAudioOpener({ engine, searchPath, maxAudioSec });
   const slot = createSlot({ maxHoldMs: config.maxHoldMs });
   const transcription = createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches);
-  // The caller bounds how many questions there are at once.
+  // No limit on the queue: the caller bounds how many questions are open at once (`--jobs`).
   const line = createWaitingLine(slot, { ...BUDGETS.waiting, requests: Number.POSITIVE_INFINITY });
   const storage = createStorage(config, log);
 
@@ -52,7 +55,7 @@ export function createAnswering(
     const request = asShown(parsed);
     const requestId = randomUUID();
     const waitMs = BUSY_SEC * 1000;
-    const turn = line.turn({
+    const ticket = line.ticket({
       category: 'asr',
       requestId,
       network: NETWORK,
@@ -70,13 +73,13 @@ export function createAnswering(
           signal,
           onSegment: (segment) => onSegment?.(toDelta(segment, request)),
         },
-        { ...transcription, onHeard, slot: { isFree: slot.isFree, take: () => turn.take(signal) } },
+        { ...transcription, onHeard, slot: { isFree: slot.isFree, take: () => ticket.take(signal) } },
       );
       return formatTranscript(transcript, request).body;
     } catch (error) {
       throw toGatewayError(error);
     } finally {
-      turn.end();
+      ticket.end();
     }
   }
 
@@ -107,12 +110,12 @@ export function createAnswering(
 
 async function durationOf(path: string, engine: Deps['engine'], maxAudioSec: number): Promise<number | null> {
   try {
-    // A pipe could be read only once.
+    // Reading the length of a pipe would use up its first bytes.
     if (!(await stat(path)).isFile()) return null;
     await using source = await openAudio(path, { engine, ffmpeg: null, maxAudioSec });
     return source.durationSec;
   } catch {
-    return null; // the answer says what is wrong with it
+    return null; // what is wrong with the file is reported when it is transcribed
   }
 }
 

@@ -29,8 +29,8 @@ export interface Waiting {
   isLive: boolean;
 }
 
-/** The turn of one request. */
-export interface Turn {
+/** The place of one request in the line, from its arrival to its end. */
+export interface Ticket {
   /** Resolves when the request may send its body. @throws as `take` */
   comesUp(signal: AbortSignal): Promise<void>;
   /**
@@ -43,7 +43,7 @@ export interface Turn {
   end(): void;
 }
 
-export interface TurnRequest {
+export interface TicketRequest {
   category: Category;
   requestId: string;
   /** The client, as `networkOf` names it. */
@@ -57,16 +57,19 @@ export interface TurnRequest {
 }
 
 export interface WaitingLine {
-  turn(request: TurnRequest): Turn;
+  ticket(request: TicketRequest): Ticket;
   /** The requests that wait now, in the order in which they will be served. */
   waiting(): Waiting[];
   /** Ends the waits with `shutting_down`, and no new one begins, but for those that outlast the stop. */
   close(): void;
 }
 
-/** One wait of a request. */
-interface Ticket extends TurnRequest {
-  /** Counts the requests of its client before it; 0 before the first wait. Others of its client may exchange it. */
+/** A request that waits now: before its body, or with it. */
+interface Waiter extends TicketRequest {
+  /**
+   * The round in which it is served, one for each request of its client before it; 0 before the first wait. Requests of
+   * one client may swap rounds.
+   */
   round: number;
   arrival: number;
   /** False before the body; the request then needs some time between its turn and taking the slot. */
@@ -78,37 +81,37 @@ interface Ticket extends TurnRequest {
   timeOut(): void;
 }
 
-/** The tickets of all that wait. They are served by round, and in each round the categories take turns. */
-function createTickets(most: number) {
+/** All that wait. They are served by round, and in each round the categories take turns. */
+function createWaiters(most: number) {
   /** Orders the categories by the time at which a request of each one took the slot last. */
   const lastOf = { asr: 0, tts: 0, llm: 0 } satisfies Record<Category, number>;
-  const takeTurns = (tickets: readonly Ticket[]): Ticket[] => {
+  const takeTurns = (waiters: readonly Waiter[]): Waiter[] => {
     const before = { asr: 0, tts: 0, llm: 0 } satisfies Record<Category, number>;
-    return tickets
+    return waiters
       .toSorted((a, b) => a.arrival - b.arrival)
-      .map((ticket) => ({ ticket, nth: before[ticket.category]++, last: lastOf[ticket.category] }))
+      .map((waiter) => ({ waiter, nth: before[waiter.category]++, last: lastOf[waiter.category] }))
       .toSorted((a, b) => a.nth - b.nth || a.last - b.last) // the order of arrival stays where they are equal
-      .map(({ ticket }) => ticket);
+      .map(({ waiter }) => waiter);
   };
   /** As they will be served. The requests of a client get the rounds of that client in the order of their turns. */
-  const ordered = (tickets: readonly Ticket[]): Ticket[] => {
-    const byRound = tickets.toSorted((a, b) => a.round - b.round);
+  const ordered = (waiters: readonly Waiter[]): Waiter[] => {
+    const byRound = waiters.toSorted((a, b) => a.round - b.round);
     const rounds = new Set(byRound.map(({ round }) => round));
     for (const client of new Set(byRound.map(({ network }) => network))) {
       const own = byRound.filter(({ network }) => network === client);
       const ownRounds = own.map(({ round }) => round);
-      for (const [at, ticket] of takeTurns(own).entries()) ticket.round = ownRounds[at] ?? ticket.round;
+      for (const [at, waiter] of takeTurns(own).entries()) waiter.round = ownRounds[at] ?? waiter.round;
     }
-    return [...rounds].flatMap((round) => takeTurns(byRound.filter((ticket) => ticket.round === round)));
+    return [...rounds].flatMap((round) => takeTurns(byRound.filter((waiter) => waiter.round === round)));
   };
-  const places = new BoundedPlaces<Ticket>({
+  const places = new BoundedPlaces<Waiter>({
     most,
     choose(crowded) {
       const waiting = ordered(crowded);
       // One that has not sent its body yet loses less.
       return waiting.findLast(({ ready }) => !ready) ?? waiting.at(-1);
     },
-    evict: (ticket) => ticket.timeOut(),
+    evict: (waiter) => waiter.timeOut(),
   });
   const inOrder = () => ordered(places.holders());
   /** The round of the last one that was served. A client that comes now begins in the next one. */
@@ -116,33 +119,33 @@ function createTickets(most: number) {
   return {
     inOrder,
     /** True when one more of this client may wait; another's last one then makes room, if it must. */
-    makeRoom: (request: TurnRequest) => places.makeRoom(request),
-    enter(ticket: Ticket): void {
+    makeRoom: (request: TicketRequest) => places.makeRoom(request),
+    enter(waiter: Waiter): void {
       // A client's requests are in rounds of their own, and none of it is in one that is over.
-      const last = inOrder().findLast(({ network }) => network === ticket.network);
-      ticket.round ||= Math.max(servedRound, last?.round ?? 0) + 1;
-      places.take(ticket);
+      const last = inOrder().findLast(({ network }) => network === waiter.network);
+      waiter.round ||= Math.max(servedRound, last?.round ?? 0) + 1;
+      places.take(waiter);
     },
-    served({ round }: Ticket): void {
+    served({ round }: Waiter): void {
       servedRound = Math.max(servedRound, round);
     },
     /** From now on the other categories come first. */
     hadSlot(category: Category): void {
       lastOf[category] = Math.max(...CATEGORIES.map((each) => lastOf[each])) + 1;
     },
-    leave: (ticket: Ticket) => places.release(ticket),
+    leave: (waiter: Waiter) => places.release(waiter),
   };
 }
 
-/** What a turn needs of its line. */
+/** What a ticket needs of its line. */
 interface Line {
   slot: Slot;
-  tickets: ReturnType<typeof createTickets>;
+  waiters: ReturnType<typeof createWaiters>;
   now(): number;
   isClosed(): boolean;
-  /** From now on this turn is waited for, until it takes the slot, ends, or is late. */
-  call(turn: Turn): void;
-  forgetCalled(turn: Turn): void;
+  /** Calls a request: the slot is kept for it until it takes the slot, ends, or is late. */
+  call(ticket: Ticket): void;
+  forgetCalled(ticket: Ticket): void;
   advance(): void;
 }
 
@@ -151,29 +154,29 @@ export function createWaitingLine(
   { requests, calledMs }: Budgets['waiting'],
   now: () => number = () => performance.now(),
 ): WaitingLine {
-  const tickets = createTickets(requests);
+  const waiters = createWaiters(requests);
   let arrivals = 0;
   let isClosed = false;
-  let called: { turn: Turn; late: NodeJS.Timeout } | null = null;
+  let called: { ticket: Ticket; late: NodeJS.Timeout } | null = null;
 
-  function forgetCalled(turn: Turn): void {
-    if (called?.turn !== turn) return;
+  function forgetCalled(ticket: Ticket): void {
+    if (called?.ticket !== ticket) return;
     clearTimeout(called.late);
     called = null;
   }
 
-  function call(turn: Turn): void {
+  function call(ticket: Ticket): void {
     const late = setTimeout(() => {
-      forgetCalled(turn);
+      forgetCalled(ticket);
       advance();
     }, calledMs);
-    called = { turn, late };
+    called = { ticket, late };
   }
 
   /** Must run whenever the slot becomes free, and when a request that was called will not take it. */
   function advance(): void {
     if (!slot.isFree()) return;
-    const waiting = tickets.inOrder();
+    const waiting = waiters.inOrder();
     const [first] = waiting;
     const next = waiting.find(({ ready }) => ready);
     next?.go();
@@ -183,11 +186,11 @@ export function createWaitingLine(
   }
 
   slot.onFree(advance);
-  const line = { slot, tickets, now, isClosed: () => isClosed, call, forgetCalled, advance };
+  const line = { slot, waiters, now, isClosed: () => isClosed, call, forgetCalled, advance };
   return {
-    turn: (request) => createTurn(line, request, arrivals++),
+    ticket: (request) => createTicket(line, request, arrivals++),
     waiting: () =>
-      tickets.inOrder().map(({ category, requestId, waitedMs, isLive = false }) => ({
+      waiters.inOrder().map(({ category, requestId, waitedMs, isLive = false }) => ({
         category,
         requestId,
         waitedMs: Math.round(waitedMs()),
@@ -195,14 +198,14 @@ export function createWaitingLine(
       })),
     close() {
       isClosed = true;
-      const ended = tickets.inOrder().filter(({ isLive }) => !isLive);
-      for (const ticket of ended) ticket.fail(new GatewayError('shutting_down', {}));
+      const ended = waiters.inOrder().filter(({ isLive }) => !isLive);
+      for (const waiter of ended) waiter.fail(new GatewayError('shutting_down', {}));
     },
   };
 }
 
-function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
-  const { slot, tickets, now } = line;
+function createTicket(line: Line, request: TicketRequest, arrival: number): Ticket {
+  const { slot, waiters, now } = line;
   let leftMs = request.waitMs;
   /** A second wait has the round of the first one. */
   let round = 0;
@@ -212,57 +215,57 @@ function createTurn(line: Line, request: TurnRequest, arrival: number): Turn {
       const since = now();
       const sinceMs = () => now() - since;
       const settle = (how: () => void) => {
-        tickets.leave(ticket);
+        waiters.leave(waiter);
         clearTimeout(late);
         leaving[Symbol.dispose]();
         leftMs -= sinceMs();
-        round = ticket.round;
+        round = waiter.round;
         request.onWaited(sinceMs());
         how();
       };
-      const ticket: Ticket = {
+      const waiter: Waiter = {
         ...request,
         round,
         arrival,
         ready,
         waitedMs: () => request.waitMs - leftMs + sinceMs(),
         go() {
-          tickets.served(ticket);
+          waiters.served(waiter);
           settle(() => resolve(come()));
         },
         fail: (reason) => settle(() => reject(reason)),
-        timeOut: () => (slot.isFree() ? ticket.go() : ticket.fail(busy(slot))),
+        timeOut: () => (slot.isFree() ? waiter.go() : waiter.fail(busy(slot))),
       };
-      tickets.enter(ticket);
-      const late = setTimeout(ticket.timeOut, leftMs);
-      const leaving = onAbort(signal, () => ticket.fail(signal.reason));
+      waiters.enter(waiter);
+      const late = setTimeout(waiter.timeOut, leftMs);
+      const leaving = onAbort(signal, () => waiter.fail(signal.reason));
     });
-  const mayWait = () => leftMs > 0 && (request.isLive || !line.isClosed()) && tickets.makeRoom(request);
+  const mayWait = () => leftMs > 0 && (request.isLive || !line.isClosed()) && waiters.makeRoom(request);
 
-  const turn: Turn = {
+  const ticket: Ticket = {
     async comesUp(signal) {
       signal.throwIfAborted();
-      const isNext = slot.isFree() && tickets.inOrder().length === 0;
+      const isNext = slot.isFree() && waiters.inOrder().length === 0;
       if (isNext || !mayWait()) return slot.assertFree();
-      await wait(signal, false, () => line.call(turn));
+      await wait(signal, false, () => line.call(ticket));
     },
     async take(signal) {
-      line.forgetCalled(turn);
+      line.forgetCalled(ticket);
       signal.throwIfAborted();
       const take = () => {
         const hold = slot.take(request.category, request.requestId);
-        tickets.hadSlot(request.category);
+        waiters.hadSlot(request.category);
         return hold;
       };
       // A request with a body does not wait at a free slot.
       return slot.isFree() || !mayWait() ? take() : wait(signal, true, take);
     },
     end() {
-      line.forgetCalled(turn);
+      line.forgetCalled(ticket);
       line.advance();
     },
   };
-  return turn;
+  return ticket;
 }
 
 /** The refusal of a slot that is held. */

@@ -7,7 +7,7 @@
  */
 import type { Request, RequestHandler, Response } from 'express';
 import type { Slot } from '../engine/slot.ts';
-import type { Turn, WaitingLine } from '../engine/waiting-line.ts';
+import type { Ticket, WaitingLine } from '../engine/waiting-line.ts';
 import { networkOf } from '../limits/network.ts';
 import { notesOf } from './observe.ts';
 import { liftBodyDeadline } from './server/body-deadline.ts';
@@ -32,7 +32,7 @@ export function admission(deps: AdmissionDeps): RequestHandler {
     const notes = notesOf(res);
     const asked = preferredWaitSec(req);
     const waitSec = asked === undefined ? defaultWaitSec : Math.min(asked, maxWaitSec);
-    const turn = line.turn({
+    const ticket = line.ticket({
       category: notes.category ?? 'asr',
       requestId: notes.requestId,
       network: networkOf(req.ip ?? ''),
@@ -41,12 +41,12 @@ export function admission(deps: AdmissionDeps): RequestHandler {
         notes.waitedMs = (notes.waitedMs ?? 0) + ms;
       },
     });
-    res.locals.turn = turn;
+    res.locals.ticket = ticket;
     if (waitSec > 0) {
       if (asked !== undefined) res.setHeader('Preference-Applied', `wait=${waitSec}`);
       liftBodyDeadline(req); // the body is not read while the request waits
-      onceOver(res, turn.end);
-      await turn.comesUp(clientSignal(res, shutdown));
+      onceOver(res, ticket.end);
+      await ticket.comesUp(clientSignal(res, shutdown));
     } else {
       slot.assertFree();
     }
@@ -54,9 +54,9 @@ export function admission(deps: AdmissionDeps): RequestHandler {
   };
 }
 
-/** The turn of a request that passed `admission`. */
-export function turnOf(res: Response): Turn {
-  return res.locals.turn;
+/** The ticket of a request that passed `admission`. */
+export function ticketOf(res: Response): Ticket {
+  return res.locals.ticket;
 }
 
 /** The seconds of `Prefer: wait`; undefined when it is absent or has no meaning (RFC 7240, section 2: it is ignored). */

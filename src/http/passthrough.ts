@@ -5,7 +5,7 @@
 import type { RequestHandler } from 'express';
 import { GatewayError } from '../errors.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
-import { turnOf } from './admission.ts';
+import { ticketOf } from './admission.ts';
 import { modelNameReader } from './body-model-name.ts';
 import { notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
@@ -34,7 +34,7 @@ export function passthrough(
     const received = await bodies.receive(req, res, { signal: left, onChunk });
     try {
       notes.model = model.name();
-      using held = await turnOf(res).take(left);
+      using held = await ticketOf(res).take(left);
       notes.slotTaken();
       const unreadable = new AbortController();
       const body = received?.open().once('error', (cause) => {

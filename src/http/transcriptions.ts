@@ -13,7 +13,7 @@ import type { Summary, TranscriptionDeps } from '../transcription/session.ts';
 import { alignmentFields, parseAlignment } from '../wire/alignment-fields.ts';
 import { type FormattedBody, formatAlignment, formatTranscript, type Transcript } from '../wire/formats.ts';
 import { parseRequest, transcriptionFields } from '../wire/request.ts';
-import { turnOf } from './admission.ts';
+import { ticketOf } from './admission.ts';
 import { asShown, transcribed } from './listening.ts';
 import { type Notes, notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
@@ -74,7 +74,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
     try {
       // What the request held is free before the client sees the end, so its next request does not find it taken.
       const { isFree } = deps.transcription.slot;
-      const slot = { isFree, take: () => turnOf(res).take(signal) };
+      const slot = { isFree, take: () => ticketOf(res).take(signal) };
       const listening = transcribed(
         request,
         parsed.speakers?.known ?? [],

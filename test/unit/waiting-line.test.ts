@@ -17,8 +17,8 @@ function world(limits = {}) {
   const served: string[] = [];
   const waits: number[] = [];
   /** The client of a request is what stands before a colon in its id, and its category may end it. */
-  const turn = (requestId: string, waitMs = 60_000) =>
-    line.turn({
+  const ticket = (requestId: string, waitMs = 60_000) =>
+    line.ticket({
       category: CATEGORIES.find((category) => requestId.endsWith(category)) ?? 'asr',
       requestId,
       network: clientOf(requestId),
@@ -27,14 +27,14 @@ function world(limits = {}) {
     });
   /** A request that has its body at once. */
   async function come(requestId: string, waitMs?: number) {
-    const own = turn(requestId, waitMs);
+    const own = ticket(requestId, waitMs);
     await own.comesUp(FOREVER);
     const hold = await own.take(FOREVER);
     served.push(requestId);
     return hold;
   }
   const ids = () => line.waiting().map(({ requestId }) => requestId);
-  return { slot, line, served, waits, turn, come, ids };
+  return { slot, line, served, waits, ticket, come, ids };
 }
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
@@ -133,9 +133,9 @@ test('an address that fills the line gives a place up to one that holds at least
 });
 
 test('one that has its body keeps its place before one that has not', async () => {
-  const { slot, line, turn, come, ids } = world({ requests: 3 });
+  const { slot, line, ticket, come, ids } = world({ requests: 3 });
   using _held = slot.take('tts', 'holder');
-  const waiting = [come('a:1'), come('a:2'), turn('a:3').take(FOREVER)];
+  const waiting = [come('a:1'), come('a:2'), ticket('a:3').take(FOREVER)];
   const gaveWay = assert.rejects(waiting[1] as Promise<unknown>, { code: 'slot_busy' });
   const other = come('b:1');
   await gaveWay;
@@ -145,10 +145,10 @@ test('one that has its body keeps its place before one that has not', async () =
 });
 
 test('a request that does not ask never waits, at a held slot nor behind those that do', async () => {
-  const { slot, come, turn } = world();
+  const { slot, come, ticket } = world();
   const held = slot.take('tts', 'holder');
   await assert.rejects(come('now', 0), { code: 'slot_busy' });
-  const waiting = turn('waits');
+  const waiting = ticket('waits');
   const called = waiting.comesUp(FOREVER);
   held[Symbol.dispose]();
   await called;
@@ -169,14 +169,14 @@ test('a request whose time is over is refused as one that did not ask, and has l
 });
 
 test('those that are ready at once do not stay ahead of an older one whose body is still to come', async () => {
-  const { slot, turn, served } = world();
+  const { slot, ticket, served } = world();
   const ready = async (requestId: string) => {
-    const hold = await turn(requestId).take(FOREVER);
+    const hold = await ticket(requestId).take(FOREVER);
     served.push(requestId);
     return hold;
   };
   const held = slot.take('tts', 'holder');
-  const file = turn('file');
+  const file = ticket('file');
   const called = file.comesUp(FOREVER);
   const first = ready('first utterance');
   held[Symbol.dispose]();
@@ -191,8 +191,8 @@ test('those that are ready at once do not stay ahead of an older one whose body 
 });
 
 test('the wait before the body and the one after it share the time that was asked for', async () => {
-  const { slot, turn, waits } = world();
-  const own = turn('a', 400);
+  const { slot, ticket, waits } = world();
+  const own = ticket('a', 400);
   const first = slot.take('llm', 'holder');
   const called = own.comesUp(FOREVER);
   setTimeout(() => first[Symbol.dispose](), 100);
@@ -215,10 +215,10 @@ test('at most 32 requests wait, and one more is refused at once', async () => {
 });
 
 test('a client that leaves is out of the line at once', async () => {
-  const { slot, turn, ids } = world();
+  const { slot, ticket, ids } = world();
   using _held = slot.take('tts', 'holder');
   const left = new AbortController();
-  const wait = turn('a').comesUp(left.signal);
+  const wait = ticket('a').comesUp(left.signal);
   assert.deepEqual(ids(), ['a']);
   left.abort(new GatewayError('client_left', {}));
   await assert.rejects(wait, { code: 'client_left' });
@@ -226,9 +226,9 @@ test('a client that leaves is out of the line at once', async () => {
 });
 
 test('one that was called and sends its body slowly keeps the next one waiting for a second only', async () => {
-  const { slot, turn, come, served } = world({ calledMs: 30 });
+  const { slot, ticket, come, served } = world({ calledMs: 30 });
   const held = slot.take('tts', 'holder');
-  const slow = turn('slow');
+  const slow = ticket('slow');
   const called = slow.comesUp(FOREVER);
   const next = come('next');
   held[Symbol.dispose]();
@@ -246,9 +246,9 @@ test('one that was called and sends its body slowly keeps the next one waiting f
 });
 
 test('one that was called and fails before it takes the slot lets the next one through', async () => {
-  const { slot, turn, come } = world();
+  const { slot, ticket, come } = world();
   const held = slot.take('tts', 'holder');
-  const bad = turn('bad');
+  const bad = ticket('bad');
   const called = bad.comesUp(FOREVER);
   const next = come('next');
   held[Symbol.dispose]();
@@ -277,14 +277,14 @@ test('what outlasts the stop waits on, and still may come, until its own time is
     isLive: true,
     onWaited: () => undefined,
   } as const;
-  const ends = ['before', 'after'].map((requestId) => line.turn({ requestId, ...how }));
+  const ends = ['before', 'after'].map((requestId) => line.ticket({ requestId, ...how }));
   const before = ends[0]?.take(FOREVER);
   const refused = assert.rejects(come('a'), { code: 'shutting_down' });
   line.close();
   await refused;
   const after = ends[1]?.take(FOREVER);
   assert.deepEqual(ids(), ['before', 'after']);
-  const late = line.turn({ requestId: 'late', ...how, waitMs: 10 }).take(FOREVER);
+  const late = line.ticket({ requestId: 'late', ...how, waitMs: 10 }).take(FOREVER);
   await assert.rejects(late, { code: 'slot_busy' });
   held[Symbol.dispose]();
   (await before)?.[Symbol.dispose]();
@@ -293,7 +293,7 @@ test('what outlasts the stop waits on, and still may come, until its own time is
 });
 
 test('whatever comes, waits, leaves and ends, one holds the slot and nothing is forgotten', async () => {
-  const { slot, turn, ids } = world({ calledMs: 1 });
+  const { slot, ticket, ids } = world({ calledMs: 1 });
   let holders = 0;
   let over = 0;
   let seed = 7;
@@ -304,7 +304,7 @@ test('whatever comes, waits, leaves and ends, one holds the slot and nothing is 
   const pause = (mostMs: number) => new Promise((resolve) => setTimeout(resolve, random() * mostMs));
   async function request(id: string) {
     const left = new AbortController();
-    const own = turn(id, random() < 0.2 ? 0 : random() * 80);
+    const own = ticket(id, random() < 0.2 ? 0 : random() * 80);
     if (random() < 0.3) setTimeout(() => left.abort(new GatewayError('client_left', {})), random() * 40);
     try {
       await own.comesUp(left.signal);
@@ -358,9 +358,9 @@ test('the wait is read from Prefer as RFC 7240 writes it, and what has no meanin
 });
 
 test('a request that may wait does not, where the slot is free and nobody is before it', async () => {
-  const { turn, ids } = world();
+  const { ticket, ids } = world();
   let isUp = false;
-  void turn('a', 500)
+  void ticket('a', 500)
     .comesUp(FOREVER)
     .then(() => {
       isUp = true;
@@ -370,9 +370,9 @@ test('a request that may wait does not, where the slot is free and nobody is bef
 });
 
 test('one that comes while the slot is free for a called one is behind those that wait', async () => {
-  const { slot, turn, come, ids, served } = world();
+  const { slot, ticket, come, ids, served } = world();
   const held = slot.take('tts', 'holder');
-  const sending = turn('sending');
+  const sending = ticket('sending');
   const called = sending.comesUp(FOREVER);
   const before = come('before');
   held[Symbol.dispose]();
@@ -396,7 +396,7 @@ test('both waits together are no longer than was asked for, and the time waited 
     };
     const slot = createSlot();
     const line = createWaitingLine(slot, { requests: 32, calledMs: 60_000 }, () => nowMs);
-    const own = line.turn({
+    const own = line.ticket({
       category: 'asr',
       requestId: 'a',
       network: '',

@@ -6,7 +6,7 @@ import type { PcmFormat } from '../../audio/wav-header.ts';
 import { splitSentences } from '../../conversation/sentence-stream.ts';
 import { readPcm } from '../../conversation/upstreams/speech-pcm.ts';
 import type { Hold } from '../../engine/slot.ts';
-import type { TurnRequest } from '../../engine/waiting-line.ts';
+import type { TicketRequest } from '../../engine/waiting-line.ts';
 import { type GatewayError, invalidValue } from '../../errors.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
@@ -26,7 +26,7 @@ export interface SpeechDeps {
   waitMs: number;
   /** @throws GatewayError `slot_busy` */
   takeWaiting(
-    request: Pick<TurnRequest, 'requestId' | 'network' | 'waitMs' | 'onWaited'>,
+    request: Pick<TicketRequest, 'requestId' | 'network' | 'waitMs' | 'onWaited'>,
     signal: AbortSignal,
   ): Promise<Hold>;
 }
