@@ -34,8 +34,11 @@ export function createChat(parts, client) {
   function ask(content, taken, onNothing) {
     again.hidden = false;
     const asked = {
-      ...{ model: model.value, conversation, content },
-      ...{ before: settings.before(), settings: settings.read() },
+      model: model.value,
+      conversation,
+      content,
+      before: settings.before(),
+      settings: settings.read(),
       onNothing() {
         taken?.putBack();
         again.hidden = conversation.isEmpty;

@@ -5,7 +5,7 @@ import { reveal } from './transcript.js';
 const MOST_MARKED = 1000;
 
 /** @returns {{index: number, from: number, to: number}[]} where a text is, in any case of its letters */
-export function findAll(query, count, textAt) {
+function findAll(query, count, textAt) {
   if (query.trim() === '') return [];
   const pattern = new RegExp(query.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), 'giu');
   const found = [];

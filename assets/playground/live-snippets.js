@@ -1,5 +1,5 @@
 /** The code of the live tab. curl sends no sound over a WebSocket, so the gateway's own command stands in its place. */
-import { literal, nodeSocket, pythonClient, shell } from './snippet-parts.js';
+import { literal, nodeSocket, pythonSession, shell } from './snippet-parts.js';
 
 /** Each function is given {base, withKey, model, language}. */
 export const LIVE = { curl: command, python, node };
@@ -31,29 +31,23 @@ function command({ base, withKey, model, language }) {
 }
 
 function python({ base, withKey, ...choices }) {
-  return [
-    '# pip install "openai[realtime]"',
-    `# ${SAMPLES}`,
-    ...pythonClient({ base, withKey }, { name: 'AsyncOpenAI', imports: ['asyncio', 'base64'] }),
-    '',
-    '',
-    'async def main():',
-    '    async with client.realtime.connect(extra_query={"intent": "transcription"}) as connection:',
-    `        await connection.session.update(session=${literal(sessionOf(choices))})`,
-    '        with open("speech.pcm", "rb") as file:',
-    '            while piece := file.read(48_000):  # a second',
-    '                await connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())',
-    '        await connection.input_audio_buffer.append(audio=base64.b64encode(bytes(96_000)).decode())',
-    '        async for event in connection:',
-    `            if event.type == "${COMPLETED}":`,
-    '                print(event.transcript, flush=True)',
-    '            elif event.type == "error":',
-    '                raise SystemExit(event.error.message)',
-    '',
-    '',
-    'asyncio.run(main())',
-    '',
-  ].join('\n');
+  return pythonSession(
+    { base, withKey },
+    {
+      comments: [SAMPLES],
+      connect: 'extra_query={"intent": "transcription"}',
+      settings: sessionOf(choices),
+      samples: 'speech.pcm',
+      pauseBytes: '96_000',
+      reading: [
+        'async for event in connection:',
+        `    if event.type == "${COMPLETED}":`,
+        '        print(event.transcript, flush=True)',
+        '    elif event.type == "error":',
+        '        raise SystemExit(event.error.message)',
+      ],
+    },
+  );
 }
 
 function node({ base, withKey, ...choices }) {

@@ -10,7 +10,10 @@
 export async function listen(onPiece, onGone, { deviceId = '', cancelsEcho = false } = {}) {
   const stream = await navigator.mediaDevices.getUserMedia({
     audio: {
-      ...{ channelCount: 1, echoCancellation: cancelsEcho, noiseSuppression: false, autoGainControl: true },
+      channelCount: 1,
+      echoCancellation: cancelsEcho,
+      noiseSuppression: false,
+      autoGainControl: true,
       ...(deviceId !== '' && { deviceId: { ideal: deviceId } }),
     },
   });

@@ -1,6 +1,6 @@
 /** What the snippets of all tabs have in common. A key never stands in them, only the variable that holds one. */
 
-export const VARIABLE = 'VOXGATE_API_KEY';
+const VARIABLE = 'VOXGATE_API_KEY';
 
 /** Quotes a text in a way that both languages read alike. */
 export function literal(value) {
@@ -36,6 +36,37 @@ export function pythonClient({ base, withKey }, { name = 'OpenAI', imports = [] 
     '',
     `client = ${name}(base_url=${JSON.stringify(`${base}/v1`)}, api_key=${key})`,
   ];
+}
+
+/**
+ * A program with the OpenAI package of PyPI that sends a file of samples into a live session.
+ * @param session.comments what must be done before, and after
+ * @param session.connect the arguments of the connection
+ * @param session.settings those of the session
+ * @param session.samples the name of the file, 24 kHz mono in 16 bits
+ * @param session.pauseBytes the silence after it, which ends what was said
+ * @param session.reading the lines that read the events
+ */
+export function pythonSession(gateway, { comments, connect, settings, samples, pauseBytes, reading }) {
+  return [
+    '# pip install "openai[realtime]"',
+    ...comments.map((comment) => `# ${comment}`),
+    ...pythonClient(gateway, { name: 'AsyncOpenAI', imports: ['asyncio', 'base64'] }),
+    '',
+    '',
+    'async def main():',
+    `    async with client.realtime.connect(${connect}) as connection:`,
+    `        await connection.session.update(session=${literal(settings)})`,
+    `        with open("${samples}", "rb") as file:`,
+    '            while piece := file.read(48_000):  # a second',
+    '                await connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())',
+    `        await connection.input_audio_buffer.append(audio=base64.b64encode(bytes(${pauseBytes})).decode())`,
+    ...reading.map((line) => `        ${line}`),
+    '',
+    '',
+    'asyncio.run(main())',
+    '',
+  ].join('\n');
 }
 
 /** The first lines of a program with the OpenAI package of npm. */

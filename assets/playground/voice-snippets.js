@@ -1,5 +1,5 @@
 /** The code of the voice tab. curl holds no conversation over a WebSocket, so it takes the same three steps one by one. */
-import { curlKey, literal, nodeSocket, pythonClient, shell } from './snippet-parts.js';
+import { curlKey, literal, nodeSocket, pythonSession, shell } from './snippet-parts.js';
 
 /** Each function is given {base, withKey, model, voice, instructions}. */
 export const VOICE = { curl: steps, python, node };
@@ -44,37 +44,30 @@ function steps({ base, withKey, model, voice, instructions }) {
 }
 
 function python({ base, withKey, ...choices }) {
-  return [
-    '# pip install "openai[realtime]"',
-    `# ${SAMPLES}`,
-    `# ${PLAY}`,
-    ...pythonClient({ base, withKey }, { name: 'AsyncOpenAI', imports: ['asyncio', 'base64'] }),
-    '',
-    '',
-    'async def main():',
-    `    async with client.realtime.connect(model=${literal(choices.model)}) as connection:`,
-    `        await connection.session.update(session=${literal(sessionOf(choices))})`,
-    '        with open("question.pcm", "rb") as file:',
-    '            while piece := file.read(48_000):  # a second',
-    '                await connection.input_audio_buffer.append(audio=base64.b64encode(piece).decode())',
-    '        await connection.input_audio_buffer.append(audio=base64.b64encode(bytes(48_000)).decode())',
-    '        with open("answer.pcm", "wb") as sound:',
-    '            async for event in connection:',
-    `                if event.type == "${COMPLETED}":`,
-    '                    print(event.transcript, flush=True)',
-    '                elif event.type == "response.output_audio_transcript.delta":',
-    '                    print(event.delta, end="", flush=True)',
-    '                elif event.type == "response.output_audio.delta":',
-    '                    sound.write(base64.b64decode(event.delta))',
-    '                elif event.type == "response.done":',
-    '                    break',
-    '                elif event.type == "error":',
-    '                    raise SystemExit(event.error.message)',
-    '',
-    '',
-    'asyncio.run(main())',
-    '',
-  ].join('\n');
+  return pythonSession(
+    { base, withKey },
+    {
+      comments: [SAMPLES, PLAY],
+      connect: `model=${literal(choices.model)}`,
+      settings: sessionOf(choices),
+      samples: 'question.pcm',
+      pauseBytes: '48_000',
+      reading: [
+        'with open("answer.pcm", "wb") as sound:',
+        '    async for event in connection:',
+        `        if event.type == "${COMPLETED}":`,
+        '            print(event.transcript, flush=True)',
+        '        elif event.type == "response.output_audio_transcript.delta":',
+        '            print(event.delta, end="", flush=True)',
+        '        elif event.type == "response.output_audio.delta":',
+        '            sound.write(base64.b64decode(event.delta))',
+        '        elif event.type == "response.done":',
+        '            break',
+        '        elif event.type == "error":',
+        '            raise SystemExit(event.error.message)',
+      ],
+    },
+  );
 }
 
 function node({ base, withKey, ...choices }) {
