@@ -31,7 +31,7 @@ USER 1000:1000
 VOLUME /var/lib/voxgate
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.SVC_PORT}/ready`).then(({ ok }) => process.exit(ok ? 0 : 1))"]
+  CMD ["node", "-e", "require('http').get({ socketPath: process.env.SVC_HOST.match(/^unix:(.*)/)?.[1], host: '127.0.0.1', port: process.env.SVC_PORT, path: '/ready' }, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1))"]
 # As process 1 tini reaps what a dead server leaves, such as its ffmpeg. -s: also where an engine has put an init above it.
 ENTRYPOINT ["/usr/bin/tini", "-s", "--"]
 CMD ["node", "--max-semi-space-size=1", "dist/main.js", "serve", "--supervised"]

@@ -1,12 +1,16 @@
 /** The files that a gateway is deployed with agree with each other, with the settings, and with what npm ships. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { readConfig } from '../../src/config/config.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
+import { listening } from '../local-server.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -68,6 +72,33 @@ test('the settings of all deployments are known, and a gateway with a key starts
 test('the images for GPUs are run like the one for the CPU', () => {
   assert(runTimeLines('Dockerfile'));
   for (const dockerfile of FOR_GPUS) assert.equal(runTimeLines(dockerfile), runTimeLines('Dockerfile'));
+});
+
+test('the health check of an image asks where the gateway listens: at a port or a Unix socket', async () => {
+  const [, check = ''] = /CMD (\[.*\])$/.exec(ofImage('HEALTHCHECK')) ?? [];
+  const [command, ...args] = JSON.parse(check);
+  const status = async (env: NodeJS.ProcessEnv) => {
+    const [code] = await once(execFile(command, args, { env: { ...process.env, ...env } }), 'exit');
+    return code;
+  };
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-health-'));
+  const path = join(dir, 'http.sock');
+  let isReady = true;
+  const server = () =>
+    createServer((req, res) => res.writeHead(isReady && req.url === '/ready' ? 200 : 503).end());
+  const atSocket = server().listen(path);
+  try {
+    await using atPort = await listening(server());
+    const port = { SVC_HOST: '0.0.0.0', SVC_PORT: String(atPort.port) };
+    const socket = { SVC_HOST: `unix:${path}`, SVC_PORT: '1' };
+    assert.deepEqual([await status(port), await status(socket)], [0, 0]);
+    isReady = false;
+    assert.deepEqual([await status(port), await status(socket)], [1, 1]);
+    assert.equal(await status({ ...port, SVC_PORT: '1' }), 1, 'nothing listens there');
+  } finally {
+    atSocket.close();
+    rmSync(dir, { recursive: true });
+  }
 });
 
 test('process 1 of a container is an init that reaps, and no deployment replaces it', () => {
