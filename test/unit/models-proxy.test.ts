@@ -1,14 +1,10 @@
 /** Weights come through the proxy that the environment names, over TLS too. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { type GetOptions, httpGet } from '../../src/models/http-get.ts';
 import { UnreachableError } from '../../src/models/proxy-connection.ts';
+import { certificateFor, trusting } from '../certificate.ts';
 import { listening } from '../local-server.ts';
 import { startForwardProxy } from '../model/forward-proxy.ts';
 import { startHub } from '../model/hub-server.ts';
@@ -83,21 +79,11 @@ test('no proxy is asked for a host of NO_PROXY, nor for this machine', async () 
   }
 });
 
-/** A key and a certificate for these names. */
-function certificateFor(names: string) {
-  const folder = mkdtempSync(join(tmpdir(), 'voxgate-proxy-'));
-  const [key, path] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=test', '-addext', `subjectAltName=${names}`];
-  const file = ['-nodes', '-keyout', key, '-out', path, '-days', '2'];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ed25519', ...file, ...subject], { stdio: 'ignore' });
-  const remove = () => rmSync(folder, { recursive: true });
-  return { path, key: readFileSync(key), cert: readFileSync(path), [Symbol.dispose]: remove };
-}
-
-/** What a process gets that trusts the certificate: Node reads those of an environment once, at its start. */
-async function trusting(path: string, url: string): Promise<string> {
-  const program = `
-    const { httpGet } = await import('./src/models/http-get.ts');
+/** What a process downloads that trusts the certificate. */
+const downloaded = (path: string, url: string) =>
+  trusting(
+    path,
+    `const { httpGet } = await import('./src/models/http-get.ts');
     const limits = { connectTimeoutMs: 5000, answerTimeoutMs: 5000 };
     const options = { headers: {}, token: 'secret', signal: AbortSignal.timeout(20000), ...limits };
     try {
@@ -105,14 +91,8 @@ async function trusting(path: string, url: string): Promise<string> {
       process.stdout.write(Buffer.concat(await response.body.toArray()).toString());
     } catch (error) {
       process.stdout.write(error.message);
-    }`;
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: path },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [output] = await Promise.all([child.stdout.toArray(), once(child, 'close')]);
-  return Buffer.concat(output).toString();
-}
+    }`,
+  );
 
 for (const isSecure of [false, true])
   test(`https: TLS goes through a proxy${isSecure ? ' over TLS' : ''} to the host, whose certificate is checked`, async () => {
@@ -130,18 +110,18 @@ for (const isSecure of [false, true])
       const url = `https://hub.test:${port}/w.bin`;
       await assert.rejects(get(url), isSecure ? /cannot be reached \(DEPTH_ZERO/ : /self-signed certificate/);
       await until('the proxy has no connection', () => proxy.open.size === 0);
-      assert.equal(await trusting(tls.path, url), 'weights');
+      assert.equal(await downloaded(tls.path, url), 'weights');
       assert.deepEqual(seen, [`hub.test:${port} Bearer secret`]);
       // The usual port, behind which the proxy reaches the same host, is not named.
       proxy.ports.set(443, port);
-      assert.equal(await trusting(tls.path, 'https://hub.test/w.bin'), 'weights');
+      assert.equal(await downloaded(tls.path, 'https://hub.test/w.bin'), 'weights');
       assert.equal(seen[1], 'hub.test Bearer secret');
       assert.match(
-        await trusting(tls.path, `https://other.test:${port}/`),
+        await downloaded(tls.path, `https://other.test:${port}/`),
         /not match certificate's altnames/,
       );
       assert.match(
-        await trusting(tls.path, `https://10.0.0.1:${port}/`),
+        await downloaded(tls.path, `https://10.0.0.1:${port}/`),
         /IP: 10\.0\.0\.1 is not in the cert/,
       );
       assert.ok(proxy.asked.every((asked) => /^CONNECT \S+:\d+ no credentials$/.test(asked)));
