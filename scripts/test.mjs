@@ -3,8 +3,9 @@
  * so that a crash of the addon fails one file. Files that measure times or memory, or transcribe with all cores, run
  * alone; the rest share the cores. A file runs as a bundle (bundle.mjs) which is made anew each time; without this
  * script it runs with `node --import tsx --test`.
- * Where many files run, up to three that failed run once more when the others have ended: a test that only a busy
- * machine fails keeps nobody from working, and is named at the end until it is mended.
+ * Where many files run, up to three that failed run once more when the others have ended: a test that fails only on a
+ * busy machine must not fail the whole run. It is named at the end, so that it is mended. All second tries together have
+ * `AGAIN_MS`.
  * The slow tests of `test/deep` run only when an argument names them, as `npm run check:deep` does.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -30,8 +31,10 @@ const SHARING =
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
 /** No file takes half of this. One that hangs ends, and fails. */
 const LIMIT_MS = 30 * 60_000;
-/** More than these have failed for one reason. */
+/** If more files fail, the cause is hardly a busy machine. */
 const MOST_AGAIN = 3;
+/** The time of all second tries together. A file that fails after a longer time is not run again. */
+const AGAIN_MS = 5 * 60_000;
 /** What fails is said again at the end, where a log that is cut still has it, with as many lines of each file. */
 const SAID_AGAIN = 60;
 /** What Node prints above the failures of a file, when all of its tests have ended. */
@@ -68,11 +71,13 @@ for (const [paths, atOnce] of turned([
     if (path.startsWith('test/deep/') && isLate(path)) return;
     await runFile(path, atOnce === 1 || files.length === 1);
   });
-const once = files.length > MOST_AGAIN && failed.length <= MOST_AGAIN ? failed : [];
+const isWorthIt = failed.reduce((sum, { seconds }) => sum + seconds * 1000, 0) < AGAIN_MS;
+const once = files.length > MOST_AGAIN && failed.length <= MOST_AGAIN && isWorthIt ? failed : [];
 if (once.length > 0) {
   process.stdout.write('\n== once more, what has failed\n');
   failed = [];
-  for (const { path } of once) await runFile(path, true);
+  const until = Date.now() + AGAIN_MS;
+  for (const { path } of once) await runFile(path, true, Math.max(1, until - Date.now()));
 }
 
 const slowest = took.sort((a, b) => b.seconds - a.seconds).slice(0, 10);
@@ -89,7 +94,7 @@ sayFailures('failed', failed);
 if (failed.length > 0) process.exitCode = 1;
 
 /** @param isOnly no other file runs, so that what the tests say is printed at once, and not when all have ended */
-async function runFile(path, isOnly) {
+async function runFile(path, isOnly, limitMs = LIMIT_MS) {
   const lines = [];
   const counts = { pass: 0, skipped: 0 };
   const print = (line) => process.stdout.write(`${line}\n`);
@@ -103,9 +108,9 @@ async function runFile(path, isOnly) {
   if (isOnly) print(`\n== ${path}`);
   const reporter = ['--test-reporter=spec', '--test-reporter-destination=stdout'];
   const args = ['--enable-source-maps', ...reporter, bundleOf(path, bundles)];
-  const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs: LIMIT_MS });
+  const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs });
   if (!isOnly) for (const line of [`\n== ${path}`, ...lines]) print(line);
-  if (status !== 0) failed.push({ path, lines: failures(lines) });
+  if (status !== 0) failed.push({ path, seconds, lines: failures(lines) });
   else for (const what in counts) passed[what] += counts[what];
   took.push({ path, seconds });
 }
