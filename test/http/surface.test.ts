@@ -196,32 +196,17 @@ test('a client that leaves in the middle of a small body counts as one that left
   assert.deepEqual([gateway.exchanges[0]?.status, gateway.exchanges[0]?.class], [499, 'client-disconnect']);
 });
 
-for (const [what, bytes, status] of [
-  ['no HTTP at all', 'hello\r\n\r\n', 400],
-  ['a bad header', 'GET /health HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n', 400],
-  [
-    'headers that never end',
-    `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-    431,
-  ],
+for (const [what, bytes] of [
+  ['no HTTP at all', 'hello\r\n\r\n'],
+  ['a bad header', 'GET /health HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n'],
 ] as const) {
   test(`${what} carries the envelope too`, async () => {
     await using gateway = await startGateway();
     const reply = await replyTo(gateway, bytes);
-    assert.match(reply, new RegExp(`^HTTP/1\\.1 ${status} `));
+    assert.match(reply, /^HTTP\/1\.1 400 /);
     assert.equal(JSON.parse(reply.split('\r\n\r\n')[1] ?? '').error.kind, 'malformed');
   });
 }
-
-test('headers that do not end in time are a 408 with the envelope', async () => {
-  await using gateway = await startGateway({ budgets: { connection: { headMs: 100 } } });
-  const reply = await replyTo(gateway, 'GET /health HTTP/1.1\r\nHost: localhost\r\n');
-  assert.match(reply, /^HTTP\/1\.1 408 Request Timeout\r\n/);
-  assert.match(reply, /\r\nConnection: close\r\n/);
-  const { error } = JSON.parse(reply.split('\r\n\r\n')[1] ?? '');
-  assert.deepEqual([error.kind, error.provider], ['malformed', 'voxgate']);
-  assert.equal((await fetch(`${gateway.base}/health`)).status, 200, 'others are served');
-});
 
 test('the list of models begins with auto, then those on disk, and an alias finds its model', async () => {
   await using gateway = await startGateway({ installed: ['multilingual-base', 'multilingual-large-v3'] });
