@@ -59,7 +59,7 @@ export function resetAsrState(admin: ModelActions): RequestHandler {
 /** The section polls more often while a model is being downloaded or loaded. */
 function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
   const resident = models.filter(({ state }) => state === 'resident').length;
-  // Those that something happens to, or went wrong with, are never behind the fold.
+  // Models that are absent are folded away, except those that are being fetched or have failed.
   const present = models.filter(
     ({ installed, state, progress, failure }) =>
       installed || state !== 'absent' || progress !== null || failure !== null,

@@ -62,7 +62,7 @@ export async function replay(
   const body = join(folder, CAPTURE_FILES.request);
   const { size } = await stat(body);
   const captured = join(folder, CAPTURE_FILES.response);
-  await stat(captured); // without the answer of then, there is no need to ask for another one
+  await stat(captured); // throws before anything is sent if there is no answer to compare with
   const startedAt = performance.now();
   const headers = {
     ...headersOf(meta.request_headers, apiKey),
@@ -117,7 +117,7 @@ function send<Result>(
           .finally(() => sent.destroy())
           .then(resolve, reject);
       });
-      // From its first line on, the answer itself says how it ended.
+      // Once the answer has begun, reading it shows every failure.
       const failed = (error: Error | null | undefined) => error && !answered && reject(error);
       sent.on('error', failed);
       pipeline(createReadStream(body), sent, failed);

@@ -288,7 +288,7 @@ async function isGateway({ host, port }: Config, over: AbortSignal): Promise<boo
     const signal = AbortSignal.any([over, late.signal]);
     const { url, socketPath } = reachedAt(baseUrl(reachable(host), port));
     const request = get(`${url}/health`, { socketPath, signal, agent: false });
-    request.on('error', () => undefined); // `once` tells the first one
+    request.on('error', () => undefined); // `once` below rejects with the first error
     const [answer] = await once(request, 'response');
     answer.resume();
     return answer.statusCode === 200 && answer.headers['x-request-id'] !== undefined;

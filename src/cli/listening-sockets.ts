@@ -140,7 +140,7 @@ async function bind({ host, port, mode }: ListenAddress): Promise<BoundSocket | 
   if (path !== undefined) {
     if ((await clearPath(path)) !== null) return null;
     const handle = createServerHandle(path, NONE, NONE);
-    if (typeof handle === 'number') return null; // the number of an error
+    if (typeof handle === 'number') return null; // an error code in place of a handle
     chmodSync(path, mode);
     return handle;
   }

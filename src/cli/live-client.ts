@@ -125,12 +125,12 @@ async function transcribeOver(
     await send({ type: 'input_audio_buffer.append', audio: bytes.toString('base64') });
   }
   await send({ type: 'input_audio_buffer.commit' });
-  await send({ type: 'session.update', session: { type: 'transcription' } }); // answered after the commit is
+  await send({ type: 'session.update', session: { type: 'transcription' } }); // the gateway answers in order, so this answer shows that the commit was handled
   const late = `The last text did not come within ${waits.lastTextMs / 1000} s`;
   await until(() => updates === 2 && open === 0, waits.lastTextMs, late);
 }
 
-/** Calls `onSilence` when nothing comes for long: a network that is gone breaks no connection. */
+/** Pings, and calls `onSilence` when nothing has come for too long: a connection may be dead without an error (half-open). */
 function watch(
   socket: WebSocket,
   { pingMs, silenceMs }: Waits,
@@ -156,7 +156,7 @@ function connect({ base, key, model }: LiveClientOptions, handshakeTimeout: numb
   const headers = key === undefined ? {} : { Authorization: `Bearer ${key}` };
   const createConnection = socketPath === undefined ? undefined : () => connectSocket(socketPath);
   const socket = new WebSocket(url, { headers, handshakeTimeout, createConnection });
-  socket.on('error', () => undefined); // `opened` tells it, and later on `close` follows
+  socket.on('error', () => undefined); // `opened` rejects with it; once the socket is open, `close` follows every error
   return socket;
 }
 

@@ -53,7 +53,7 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
         process.exitCode = 1;
       };
       process.once('SIGINT', interrupt);
-      process.stdout.once('error', input.stop); // the reader has left
+      process.stdout.once('error', input.stop); // the reader of the pipe has closed it
       try {
         const { event: onEvent } = print;
         // It loads the WebSockets, which no other command needs.

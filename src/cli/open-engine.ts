@@ -50,5 +50,5 @@ function loadEngine(config: Config, log: Logger): NativeEngine {
   }
 }
 
-/** The log of what is not a server: it leaves out what is only news. */
+/** The log of a command that is no server: warnings and errors only, unless SVC_LOG_LEVEL asks for debug output. */
 export const quietLog = ({ logLevel }: Config): Logger => createLog(logLevel === 'info' ? 'warn' : logLevel);

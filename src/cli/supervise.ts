@@ -19,9 +19,9 @@ export const STOP = 'stop';
 export const INHERITS = '--inherits';
 
 /**
- * What a child says. Every `HEARTBEAT_MS` while its event loop turns, which begins when it serves; the request that holds
- * the slot, each time when that changes; and the stack of an exception that ends it. What was sent arrives even where the
- * child is killed in the next moment.
+ * The messages of a child: a heartbeat from its event loop every `HEARTBEAT_MS` once it serves; the id of the request
+ * that holds the slot, whenever that changes; and the stack of an uncaught exception. A message that was sent arrives even
+ * if the child is killed right after it.
  */
 type ChildMessage = 'heartbeat' | { holder: string | null } | { exception: string };
 const HEARTBEAT_MS = 1000;
@@ -34,7 +34,7 @@ const PATIENCE_MS = 120_000;
 const STEADY_MS = 10_000;
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-/** The exit code of a child that cannot use a setting (program.ts). Another one would not either. */
+/** The exit code of a child that found an invalid setting (program.ts). It is not restarted: the setting stays the same. */
 const WRONG_SETTING = 2;
 /** After the end of a child, its last lines may still be on their way. */
 const LAST_LINES_MS = 200;
@@ -68,7 +68,7 @@ export async function supervise(options: Supervised): Promise<number> {
   let leaving: ChildProcess | null = null;
   const sockets = keepSockets(options, () => child?.kill('SIGKILL'));
   const askWithin = (asked: ChildProcess | null) => {
-    if (asked?.connected) asked.send(STOP, () => undefined); // another one is about to end
+    if (asked?.connected) asked.send(STOP, () => undefined); // a child without a channel is ending already
     setTimeout(() => asked?.kill('SIGKILL'), stopMs).unref();
   };
   const begin = () => {
@@ -277,7 +277,7 @@ function report(
 }
 
 /**
- * A server that could not start, as where its port is taken, has said why. It is tried for as long as that takes, and a
- * record of each try would push out those of crashes.
+ * True for a server that could not start and has logged why, such as one whose port is taken. It is started again and
+ * again until that works, and is no crash: a record of each attempt would push out those of real crashes.
  */
 const isFailedStart = ({ exitCode, served }: End) => (exitCode === 0 || exitCode === 1) && !served;

@@ -97,7 +97,7 @@ async function send({
     },
     signal,
   });
-  request.on('error', () => undefined); // `once` below tells it, and after the answer or an abort nobody needs it
+  request.on('error', () => undefined); // `once` below rejects with it; a later error must not end the process
   request.on('socket', (socket) => socket.setKeepAlive(true, KEEP_ALIVE_MS));
   const answered = once(request, 'response', { signal });
   let unread: unknown;
@@ -111,13 +111,13 @@ async function send({
     }
     yield parts.subarray(endOfFile);
   }
-  // A refusal may come before the file is sent; what fails then is told by the answer or by the request itself.
+  // The gateway may refuse before it has the whole file. Then sending fails, and the answer says why.
   pipeline(content, request).catch((error) => request.destroy(error));
   try {
     const [response] = await answered;
     return response;
   } catch (error) {
-    throw unread ?? error; // the request only knows that it was not sent whole
+    throw unread ?? error; // where the file could not be read, the request fails with a less helpful error
   }
 }
 

@@ -92,7 +92,7 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
   }
   const inParts = comesInParts(fields, config);
   const isSeen = inParts || options.server === undefined;
-  // Somebody looks on, and what they see has one place.
+  // A progress bar needs a terminal, and one file at a time.
   const isWatched = isSeen && isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
   const createBar = isWatched ? (await import('./audio-bar.ts')).createAudioBar : null;
   let failures = 0;
@@ -140,7 +140,7 @@ async function askingGateway(
 }
 
 interface Seen {
-  /** Null where nobody looks on. */
+  /** The progress bar; null without one, as where standard error is no terminal. */
   view: AudioBar | null;
   /** Whether the text comes in parts. */
   inParts: boolean;
@@ -160,7 +160,7 @@ async function transcribeOne(
     if (output === null) return true;
     const part = isShown ? output.part : undefined;
     const onSegment = ({ delta, end }: { delta: string; end: number }) => {
-      // The bar would stand in the line of the text, which shows how far it is by itself.
+      // Text that is printed as it comes shows the progress by itself, and a bar would be drawn over it.
       if (part === undefined) view?.update(end);
       else view?.close();
       part?.(delta);

@@ -91,7 +91,7 @@ export class Conversation {
   readonly #echo = new Echo();
   #settings: ConversationSettings;
   #idleTimer: NodeJS.Timeout | undefined;
-  /** Whether the assistant spoke last because nobody else did. It does so once, or it would talk to an empty room. */
+  /** Whether the last response was started by the idle timeout. It starts no second one until somebody has spoken. */
   #hasPrompted = false;
   /** Whether an utterance is to be answered when the answer that goes on has ended. */
   #isAnswerDue = false;
@@ -115,7 +115,7 @@ export class Conversation {
     return this.#active.size > 0;
   }
 
-  /** The model, which then does not take the echo of an answer for speech. */
+  /** Wraps a voice activity model, so that it does not take the echo of an answer for speech. */
   withoutEcho(model: VoiceActivityModel): VoiceActivityModel {
     return {
       probabilities: async (samples, options, hooks) =>
@@ -279,7 +279,7 @@ export class Conversation {
       this.#dueSince = speechEndedAt;
       return;
     }
-    // With the slot in its hand it would wait for ever for the text of somebody who needs it.
+    // A response waits for the texts of all utterances. Holding the slot that they need would be a deadlock.
     const hold = this.#untranscribed.size === 0 ? slot?.takeOver() : null;
     void this.#run(this.#requestFor({}), { hold: hold ?? null, speechEndedAt });
   }

@@ -37,7 +37,7 @@ export class Echo {
   readonly #reduceInput = createReduction();
   #reducePlayed = createReduction();
   #heard = new Float32Array(COMPARED);
-  /** When what is known of has been played. */
+  /** When the last of the audio that was given to `play` will have been played. */
   #endMs = 0;
 
   /** @param now the clock, ms */
@@ -55,7 +55,7 @@ export class Echo {
     this.#endMs += (reduced.length / RATE) * 1000;
   }
 
-  /** What is not played by now never is. */
+  /** The player drops everything that it has not played yet. */
   stop(): void {
     const now = this.#now();
     this.#endMs = Math.min(this.#endMs, now);

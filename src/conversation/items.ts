@@ -49,10 +49,10 @@ export interface Retention {
   tokens: number | null;
 }
 
-/** Nothing here counts tokens as the model does. Of English it makes one of four bytes, and fewer of most others. */
+/** Tokens are estimated, because the tokenizer of the chat model is unknown. English has about four bytes in one. */
 const BYTES_PER_TOKEN = 4;
 
-/** In place of the id of an item: before the first one. */
+/** Stands for the id of the item before the first one (OpenAI's `previous_item_id: "root"`). */
 const FRONT = 'root';
 
 export class History {

@@ -185,7 +185,7 @@ class Response {
   }
 
   async run(): Promise<ResponseOutcome> {
-    using _held = this.#options.hold; // is freed also where the answer fails before it begins
+    using _held = this.#options.hold; // frees the slot even if sending `created` fails
     await this.#emit({ type: 'created' });
     const outcome = await this.#answer().then(
       () => this.#completed(),
@@ -210,7 +210,7 @@ class Response {
     return { status: 'failed', error, ...common };
   }
 
-  /** The items are those that there will be at the end: the last ones are added when the outcome is known. */
+  /** `items` is the list itself and not a copy, so it also has the items that `run` adds once the outcome is known. */
   #common() {
     return { usage: this.#usage, items: this.#items, stages: this.#stages };
   }

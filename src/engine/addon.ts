@@ -196,7 +196,7 @@ function loadAddon(path: string): Addon {
   try {
     return createRequire(import.meta.url)(path) as Addon;
   } catch (cause) {
-    const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n'); // no "Require stack"
+    const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n'); // Node appends a "Require stack" in further lines
     const library = missingSystemPackage(reason);
     throw new Error(
       [
@@ -209,7 +209,7 @@ function loadAddon(path: string): Addon {
               `What to do: ${howToGetAddon()}`,
             ]
           : [`What to do: install ${library} (Debian and Ubuntu: apt-get install ${library})`]),
-      ].join('\n    '), // one entry of the log
+      ].join('\n    '), // indented, so that the log shows one entry
       { cause },
     );
   }

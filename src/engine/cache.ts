@@ -114,7 +114,7 @@ export function createModelCache<M extends Closable>(options: CacheOptions<M>): 
       (model) => {
         resident.model = model;
         share.bytes = memory?.used(model) || share.bytes;
-        limit.reserve(share, share.bytes).catch(() => undefined); // if there is no room for the rest, it is kept all the same
+        limit.reserve(share, share.bytes).catch(() => undefined); // a model that turned out larger than expected is kept even if there is no room
         options.onEvent?.('loaded', key, now() - startedAt);
       },
       // A failed load is forgotten, so that the next request tries again.
@@ -241,7 +241,7 @@ function createResidents<M extends Closable>(options: CacheOptions<M>, now: () =
   return { current, lingering, closing, release, evict, unload, forget, longestIdle };
 }
 
-/** Where there is no memory for the call, the model must not stay for that: it holds much more. */
+/** Closing can fail for lack of memory. It is tried again, because the model itself holds far more memory. */
 async function closeWithRetries(model: Closable): Promise<void> {
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
     try {

@@ -40,7 +40,7 @@ const CONTENT_SECURITY_POLICY: readonly string[] = [
   "object-src 'none'",
 ];
 
-/** The playground fetches sounds that its visitor has a link to. Where from cannot be known before. */
+/** The playground fetches audio from a link that its visitor enters, so it may connect to any host. */
 const MORE: Readonly<Record<string, string>> = { '/playground': "connect-src 'self' https:" };
 
 /** @param path of the page, where it is one that may do more than the others */

@@ -66,7 +66,7 @@ export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
         prompt: query.initial_prompt,
         translate: choiceOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
         response_format: FORMAT_OF[output],
-        // Who asks here shows them under a video.
+        // The programs that use this API show the cues below a video.
         segment_granularity: output === 'srt' || output === 'vtt' ? 'subtitle' : 'sentence',
         timestamp_granularities: switchOf(query, 'word_timestamps') ? 'word' : '',
         diarize,

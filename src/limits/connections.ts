@@ -83,7 +83,7 @@ export function boundConnections(
       const next = givesWay(holder);
       (next ?? socket).destroy();
       if (next === undefined) return;
-      forget(next); // its close comes later, and it must not be chosen again until then
+      forget(next); // `close` comes later, and until then it must not be chosen again
     }
     holders.set(network, holder);
     holderOf.set(socket, holder);

@@ -88,7 +88,7 @@ export async function download(request: DownloadRequest): Promise<{ bytes: numbe
       if (error instanceof UnreachableError && !connected) throw error;
       const size = await sizeOf(part.path);
       failures = size > reached ? 1 : failures + 1;
-      reached = Math.max(reached, size); // what is fetched a second time is no progress
+      reached = Math.max(reached, size); // bytes that are downloaded again after a restart are no progress
       if (failures >= limits.attempts) throw error;
       const asked = error instanceof DownloadError ? error.retryAfterMs : undefined;
       await sleep(Math.min(asked ?? limits.backoffMs * 2 ** (failures - 1), MAX_RETRY_AFTER_MS), undefined, {

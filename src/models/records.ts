@@ -103,7 +103,7 @@ export function createRecords(dir: string): Records {
       }
       if (!unchanged) {
         const origin = record?.sha256 === sha256 ? record.origin : 'found';
-        await save(file, recordOf(info, sha256, origin)).catch(() => {}); // it stays in memory
+        await save(file, recordOf(info, sha256, origin)).catch(() => {}); // a read-only folder: the record is kept in memory
       }
       return { state: 'good', path };
     },

@@ -161,7 +161,10 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       const { importFolder } = await import('./import/import-folder.ts'); // few ever import
       const installedFile = (model: Weights) => storedFiles(model)[0]?.file;
       return await importFolder(source, id, precision === 'q8_0', {
-        ...{ folder, log, find, installedFile },
+        folder,
+        log,
+        find,
+        installedFile,
         work: (id, work) => alone(id, waiting, work),
       });
     },

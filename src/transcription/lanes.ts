@@ -70,7 +70,7 @@ export async function* onLanes<C extends Chunk, R extends Recognition>(
   async function recognize(chunk: C): Promise<ChunkRecognition<R>> {
     const recognition = start(chunk, before);
     before = Promise.all([before, recognition]).then(([earlier, next]) => withChunk(earlier, next));
-    before.catch(() => undefined); // the failure of a chunk is thrown in its turn
+    before.catch(() => undefined); // a failed chunk rejects where it is yielded, not here
     first ??= recognition;
     running.add(recognition);
     try {

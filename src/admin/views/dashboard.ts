@@ -47,7 +47,7 @@ const FILTERS = [
   ['busy', 'Slot busy'],
 ];
 
-/** The filter is beside what is polled, so that it stays as the reader sets it. */
+/** The filter is outside of the element that polling replaces, so it keeps what the reader has entered. */
 const requests = html`<section class="card" aria-labelledby="requests-title">
         <div class="card-head"><h2 id="requests-title">Requests</h2>
           <form id="requests-filter" class="row" role="search" aria-label="Requests">
@@ -65,7 +65,7 @@ const requests = html`<section class="card" aria-labelledby="requests-title">
         ${meanings(MEANINGS_OF_REQUESTS)}
       </section>`;
 
-/** The settings stay as they are while the gateway runs, so that they are not polled. */
+/** Settings do not change while the gateway runs, so they are not polled. */
 const settings = html`<details class="card settings-fold">
         <summary><h2>Settings</h2> <span class="note">values in effect and where they come from</span></summary>
         <form id="settings-filter" role="search" aria-label="Settings">

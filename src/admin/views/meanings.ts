@@ -1,4 +1,4 @@
-/** What figures measure, in a fold beside them, so that keyboards, touch and screen readers reach it. */
+/** Explains figures in a `<details>` beside them, and not in a tooltip, which keyboards and touch do not reach. */
 import { type Html, html } from './html.ts';
 
 export function meanings(entries: readonly (readonly [name: string, meaning: string])[]): Html {

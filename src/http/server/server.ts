@@ -135,7 +135,7 @@ function responseOver(req: IncomingMessage, socket: Socket): ServerResponse {
   res.assignSocket(socket);
   res.once('finish', () => {
     if (res.socket === null) return; // it is a WebSocket now
-    socket.resume(); // with unread bytes the client's end would go unseen
+    socket.resume(); // Node reports the client's `end` only when everything before it was read
     endSoon(socket);
   });
   return res;

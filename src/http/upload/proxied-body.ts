@@ -56,7 +56,7 @@ export function createBodyReceiver(
   async function read(arrival: Arrival, held: Held, onChunk: ReceiveOptions['onChunk']): Promise<Content> {
     const { req } = arrival;
     const source = new PassThrough();
-    source.on('error', () => undefined); // who reads it at that moment throws it
+    source.on('error', () => undefined); // whoever reads `source` gets the error too
     const stop = watchArrival(arrival, limits, {
       mostBytes: maxBytes,
       tooLarge: tooLarge(maxBytes),
@@ -69,7 +69,7 @@ export function createBodyReceiver(
       const chunks: Buffer[] = [];
       if (announcedBytes(req) <= memoryBytes) {
         if (await readUpTo(source, memoryBytes, chunks)) return { chunks };
-        // Its length was not announced.
+        // A chunked body, whose length was not announced, turned out too large for memory: it goes to a file.
         await places.take(arrival.claim);
         memory.release(arrival.claim);
         held.places = places;
@@ -99,11 +99,11 @@ export function createBodyReceiver(
       try {
         if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
         arrival.signal.throwIfAborted();
-        if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the first bytes are a round trip away
+        if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the client sends only after a round trip
         const content = await read(arrival, held, onChunk);
         return received(content, release);
       } catch (error) {
-        release(); // the answer does not wait for the disk
+        release(); // removes the file in the background, so that the answer does not wait for the disk
         throw error;
       }
     },

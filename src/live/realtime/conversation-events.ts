@@ -72,7 +72,7 @@ export function toResponseEvents(event: ResponseEvent, answering: Answering): Se
     case 'done':
       return [
         { type: 'response.done', response: shownResponse(answering, event.outcome) },
-        { type: 'rate_limits.updated', rate_limits: [] }, // the slot is the limit, and it has no numbers
+        { type: 'rate_limits.updated', rate_limits: [] }, // there is no rate limit to report; the slot bounds the load
       ];
   }
 }

@@ -145,7 +145,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       deps.places.release(session);
       share.leave();
       message.leave();
-      // The response has no connection any more; this is its end for all who watch it.
+      // The WebSocket has taken the connection, so Node emits no `close` on the response; the observers need one.
       res.emit('close');
     });
     return connection;

@@ -299,7 +299,7 @@ class WyomingConnection implements Connection {
       onExchange(speechExchange(speech, this.#clientIp, error));
       return;
     }
-    if (failed === null && kind !== 'malformed') return; // nothing was asked for
+    if (failed === null && kind !== 'malformed') return; // no request to record: neither audio nor text had come
     const tookMs = failed === null ? 0 : performance.now() - (failed.endedAt ?? failed.startedAt);
     const event = { type: 'failed', id, audioSec: failed?.audioSec ?? 0, tookMs, error } as const;
     const { category, ...exchange } = utteranceExchange(event, this.#clientOf(failed));

@@ -23,7 +23,7 @@ export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
   const server = createServer();
   const begin = boundConnections(server, { maxConnections: deps.limits.connections, sparedMs });
   server.on('connection', (socket) => {
-    if (socket.destroyed) return; // there were too many
+    if (socket.destroyed) return; // `boundConnections` has refused it
     const connection = runConnection({ ...deps, socket, onWork: (work) => begin({ socket }, work) });
     open.add(connection);
     void connection.closed.then(() => open.delete(connection));

@@ -49,7 +49,7 @@ interface RecognizedWithSamples extends RecognizedChunk {
 export function onLanesAligned(work: LaneWork, request: AlignmentRequest): AsyncGenerator<ChunkRecognition> {
   const recognized = onLanes({
     ...work,
-    // Those who hear end with the others. Their own failure must not stop the chunks before it.
+    // A stop of its own: if a chunk cannot be recognized, the chunks before it are still aligned.
     stop: new AbortController(),
     recognize: async (lane, chunk, before) => ({
       ...(await work.recognize(lane, chunk, before)),

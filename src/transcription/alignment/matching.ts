@@ -8,7 +8,7 @@ const OTHER = -16;
 /** A gap costs more than a word or two that are the same by chance, so other speech does not eat words of the text. */
 const OPEN = -40;
 const RECOGNIZED_ONLY = -8;
-/** Little, so that a long passage that is not said can be passed over. */
+/** Cheap, so that the path can skip a long passage of the text that is not said. */
 const TEXT_ONLY = -1;
 
 /** What a path ends with: a pair of words, a word that was only recognized, or one that is only in the text. */

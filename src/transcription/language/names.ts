@@ -140,7 +140,7 @@ const OTHER_NAMES = new Map(
  * because the language would be the wrong one. Whoever means those languages has `kau` and `sme` for them.
  */
 const COUNTRY_CODES = new Set(['kr', 'se']);
-/** What clients send besides codes of countries. */
+/** Other wrong codes that clients send, and the languages that they mean. */
 const MISSPELLED = new Map(Object.entries({ sp: 'es', jap: 'ja', chn: 'zh', chs: 'zh', cht: 'zh' }));
 
 /** `fallback: 'none'` gives undefined for a code that no language has. */

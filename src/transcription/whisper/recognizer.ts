@@ -101,7 +101,7 @@ interface SaidText {
   signal: AbortSignal;
 }
 
-/** The words of the text, with their times. Too long is what the model does not take at once. */
+/** The words of the text with their times, or `too long` for a text with more tokens than the model takes at once. */
 async function alignedWords(lane: Lane, chunk: Chunk, said: SaidText): Promise<Word[] | 'too long'> {
   const { language, translate, again, signal } = said;
   const text = said.text.trimStart();
@@ -130,7 +130,7 @@ async function isSlower(text: string, chunk: Chunk, { before }: ChunkRequest): P
 async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText): Promise<boolean> {
   if (said.text === '') return true;
   const words = await alignedWords(lane, chunk, said);
-  if (words === 'too long') return true; // broken characters have more tokens than when the model wrote them
+  if (words === 'too long') return true; // a text with broken characters has more tokens than the model wrote for it
   let sec = 0;
   for (const { startSec, endSec, samples } of parts) {
     const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);

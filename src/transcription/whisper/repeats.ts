@@ -6,7 +6,10 @@ import type { Dropped } from '../recognizer.ts';
 import { endsUnspaced, type Word } from '../segment.ts';
 import { countSyllables } from '../speech/speech-rate.ts';
 
-/** Syllables a second. Nobody speaks at a fifth of it, and the times of words are wrong by tens of milliseconds. */
+/**
+ * Syllables a second above which words count as copies: five times as fast as anyone speaks, so that errors of tens of
+ * milliseconds in the times of words make no copy of real speech.
+ */
 const UNSPOKEN_PACE = 60;
 /** The alignment may leave a word or two without time that were said twice (`very very`). */
 const LEAST_SYLLABLES = 4;
