@@ -106,6 +106,7 @@ test('every word gets a length, in order, without overlap, within the time there
         end = word.end;
       });
     }),
+    { examples: [[[' longer,', ' longer,', ' a'].map((text) => ({ gap: 0, sec: 0, text }))]] },
   );
 });
 

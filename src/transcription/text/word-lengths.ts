@@ -43,10 +43,10 @@ function groupAround(words: Word[], at: number): Word[] {
 const gapBetween = (word: Word | undefined, next: Word | undefined): number =>
   (next?.start ?? 0) - (word?.end ?? 0);
 
-/** Divides the time of the words among them by the lengths of their texts. */
+/** Divides the time of the words among them by the lengths of their texts. All words of a chunk may go on to its end. */
 function share(words: Word[], untilSec: number): void {
   const start = words[0]?.start ?? 0;
-  const end = Math.max(words.at(-1)?.end ?? 0, Math.min(untilSec, start + NO_LENGTH_SEC * words.length));
+  const end = Math.max(words.at(-1)?.end ?? 0, Math.min(untilSec, start + LEAST_SEC * words.length));
   const sizes = words.map(({ text }) => Math.max(1, text.trim().length));
   const whole = sizes.reduce((sum, size) => sum + size, 0);
   let shared = 0;
