@@ -1,17 +1,13 @@
 /** What the dashboard says of trouble, in a real browser: in its first line and in the tab. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { type Admin, exchange, live, liveUp, startAdmin, upload } from '../http/admin-fixture.ts';
 import { until } from '../until.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press } from './browser.ts';
+import { browserOfFile, openPage, press } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 const icon = (page: Page) =>
   page.evaluate<string>(`document.querySelector('link[rel="icon"]').href.split('/').at(-1)`);

@@ -2,21 +2,17 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, Page, Response } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page, Response } from 'playwright-core';
 import { GatewayError } from '../../src/errors.ts';
 import { type Admin, exchange, liveUp, startAdmin } from '../http/admin-fixture.ts';
 import { until } from '../until.ts';
-import { launchBrowser, openPage, press } from './browser.ts';
+import { browserOfFile, openPage, press } from './browser.ts';
 
 /** When this names a folder, the pictures of the docs are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 async function dashboard(admin: Admin, options = {}) {
   const open = await openPage(browser, `${admin.base}/admin`, options);

@@ -1,7 +1,9 @@
 /** Starts Debian's Chromium, and opens a page that reports everything a page of ours must not do. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { after } from 'node:test';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
 export function launchBrowser(...args: string[]): Promise<Browser> {
@@ -9,6 +11,28 @@ export function launchBrowser(...args: string[]): Promise<Browser> {
     executablePath: findChromium(),
     args: ['--no-sandbox', '--disable-dev-shm-usage', ...args],
   });
+}
+
+/** The browser of a test file, which is closed when its tests have ended. */
+export async function browserOfFile(...args: string[]): Promise<Browser> {
+  const browser = await launchBrowser(...args);
+  after(() => browser.close());
+  return browser;
+}
+
+/** The same with a microphone that may be used, and plays a wav again and again. */
+export async function browserHearing(wav: Buffer, ...args: string[]): Promise<Browser> {
+  const folder = mkdtempSync(join(tmpdir(), 'voxgate-microphone-'));
+  const path = join(folder, 'microphone.wav');
+  writeFileSync(path, wav);
+  const browser = await browserOfFile(
+    '--use-fake-device-for-media-stream',
+    '--use-fake-ui-for-media-stream',
+    `--use-file-for-fake-audio-capture=${path}`,
+    ...args,
+  );
+  after(() => rmSync(folder, { recursive: true }));
+  return browser;
 }
 
 function findChromium(): string {
@@ -67,13 +91,6 @@ export const clipboard = (page: Page) => page.evaluate<string>('navigator.clipbo
 export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 export const status = (page: Page, text: string | RegExp) =>
   page.getByRole('status').filter({ hasText: text }).waitFor();
-
-/** Options of a browser whose microphone may be used, and plays a wav again and again. */
-export const fakeMicrophone = (wav: string) => [
-  '--use-fake-device-for-media-stream',
-  '--use-fake-ui-for-media-stream',
-  `--use-file-for-fake-audio-capture=${wav}`,
-];
 
 /** Whether something is wider than the window, and what. */
 export const tooWide = (page: Page) =>

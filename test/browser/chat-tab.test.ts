@@ -1,21 +1,17 @@
 /** The chat tab in a real browser: answers as Markdown that nobody trusts, and questions that are asked again. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { startGateway, until } from '../http/harness.ts';
 import { violations } from './axe.ts';
-import { clipboard, launchBrowser, openPage, press, status } from './browser.ts';
+import { browserOfFile, clipboard, openPage, press, status } from './browser.ts';
 import { type Piece, startChatDaemon } from './chat-daemon.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 /** A gateway with a scripted daemon, and its chat tab. */
 async function openChat(reply: (request: number) => Piece[] | null, options: BrowserContextOptions = {}) {

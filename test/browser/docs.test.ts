@@ -3,19 +3,14 @@
  * gets an answer from every operation.
  */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { test } from 'node:test';
 import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { startGateway, toneWav, until } from '../http/harness.ts';
 import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage } from './browser.ts';
+import { browserOfFile, openPage } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 test('Execute is answered on every operation with nothing but what it needs', (t) =>
   executeEveryOperation(t, browser, 'light'));

@@ -1,33 +1,21 @@
 /** examples/browser.html runs on a port of its own, as another site that the gateway lets in. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
-import { type LocalServer, listening } from '../local-server.ts';
-import { fakeMicrophone, launchBrowser, status } from './browser.ts';
+import { listening } from '../local-server.ts';
+import { browserHearing, status } from './browser.ts';
 
 const PAGE = readFileSync(new URL('../../examples/browser.html', import.meta.url));
 const KEY = 'a-key-of-the-examples';
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-example-page-'));
-const microphone = join(dir, 'microphone.wav');
-
-let browser: Browser;
-let site: LocalServer;
-before(async () => {
-  writeFileSync(microphone, toneWav(5));
-  browser = await launchBrowser(...fakeMicrophone(microphone));
-  site = await listening(createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE)));
-});
-after(async () => {
-  await browser?.close();
-  await site?.[Symbol.asyncDispose]();
-  rmSync(dir, { recursive: true, force: true });
-});
+const browser = await browserHearing(toneWav(5));
+const site = await listening(
+  createServer((_req, res) => res.setHeader('Content-Type', 'text/html').end(PAGE)),
+);
+after(() => site[Symbol.asyncDispose]());
 
 async function withPage(
   script: Script,

@@ -2,24 +2,20 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { unzipSync } from 'fflate';
-import type { Browser, Download, Page } from 'playwright-core';
+import type { Download, Page } from 'playwright-core';
 import { type Gateway, heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { joinWavs, wav } from '../wav.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press, status, tooWide } from './browser.ts';
+import { browserOfFile, openPage, press, status, tooWide } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-  if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
+if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
 
 const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
   openPage(browser, `${gateway.base}/playground`, options);

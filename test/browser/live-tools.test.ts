@@ -1,30 +1,18 @@
 /** What the live tab offers beside its text: level, clock, pause, downloads, a choice of microphones, another try. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { startGateway, toneWav } from '../http/harness.ts';
 import { COMPLETED, DELTA } from '../http/realtime.ts';
 import { until } from '../until.ts';
 import { violations } from './axe.ts';
-import { fakeMicrophone, launchBrowser, openPage, press } from './browser.ts';
+import { browserHearing, openPage, press } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-tools-test-'));
-const tone = join(dir, 'tone.wav');
-
-let browser: Browser;
-before(async () => {
-  writeFileSync(tone, toneWav(5));
-  browser = await launchBrowser(...fakeMicrophone(tone));
-});
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+const browser = await browserHearing(toneWav(5));
 
 const status = (page: Page, text: string) => page.locator('#live-status').filter({ hasText: text }).waitFor();
 

@@ -1,33 +1,26 @@
 /** Live speech in the playground, in a real browser with a microphone that plays a file. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { after, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { runFfmpeg } from '../audio-fixtures.ts';
 import { heard, startGateway } from '../http/harness.ts';
 import { COMPLETED, DELTA, type Received } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
-import { clipboard, fakeMicrophone, launchBrowser, openPage, press } from './browser.ts';
+import { browserHearing, clipboard, launchBrowser, openPage, press } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-test-'));
-/** The fake microphone plays this again and again; it takes wav only. */
 const speech = join(dir, 'speech.wav');
 const STARTED = 'input_audio_buffer.speech_started';
 
-let browser: Browser;
-before(async () => {
-  runFfmpeg('-i', JFK, '-af', 'apad=pad_dur=2', '-ar', '48000', speech);
-  browser = await launchBrowser(...fakeMicrophone(speech));
-});
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+runFfmpeg('-i', JFK, '-af', 'apad=pad_dur=2', '-ar', '48000', speech);
+const browser = await browserHearing(readFileSync(speech));
+after(() => rmSync(dir, { recursive: true, force: true }));
 
 const status = (page: Page, text: string) =>
   page.locator('#live-status').filter({ hasText: text }).waitFor({ timeout: 30_000 });

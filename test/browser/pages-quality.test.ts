@@ -3,12 +3,11 @@
  * nothing, the keyboard reaches every control and shows where it is, and what asks for no motion gets none.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { type Admin, liveUp, startAdmin } from '../http/admin-fixture.ts';
 import {
   form,
@@ -24,7 +23,7 @@ import { listening } from '../local-server.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
 import { violations } from './axe.ts';
-import { fakeMicrophone, launchBrowser, openPage, press, status, tooWide } from './browser.ts';
+import { browserHearing, openPage, press, status, tooWide } from './browser.ts';
 import { startChatDaemon } from './chat-daemon.ts';
 
 /** When this names a folder, a picture of every state is taken there. */
@@ -35,17 +34,8 @@ const THEMES = ['light', 'dark'] as const;
 const AXED = ['light 1440', 'dark 390'];
 const FIRST_VISIT_BYTES = 300_000;
 
-let browser: Browser;
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-quality-test-'));
-before(async () => {
-  if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
-  writeFileSync(join(dir, 'microphone.wav'), toneWav(2));
-  browser = await launchBrowser(...fakeMicrophone(join(dir, 'microphone.wav')));
-});
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
+const browser = await browserHearing(toneWav(2));
 
 const asFile = (name: string, buffer = toneWav(2)) => ({ name, mimeType: 'audio/wav', buffer });
 const choose = (page: Page, ...files: ReturnType<typeof asFile>[]) =>

@@ -1,12 +1,11 @@
 /** The tabs of the playground in a real browser, with a real speech server and a scripted chat daemon. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { after, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import {
   form,
   type Gateway,
@@ -18,32 +17,20 @@ import {
   until,
 } from '../http/harness.ts';
 import { listening } from '../local-server.ts';
-import { speechLacks, startSpeech, type Upstream } from '../upstreams/start.ts';
+import { speechLacks, startSpeech } from '../upstreams/start.ts';
 import { joinWavs } from '../wav.ts';
 import { violations } from './axe.ts';
-import { fakeMicrophone, launchBrowser, openPage, press, status } from './browser.ts';
+import { browserHearing, openPage, press, status } from './browser.ts';
 
 /** When this names a folder, pictures are taken there. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
-let browser: Browser;
-let speech: Upstream | undefined;
-const lacks = speechLacks();
-
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-tabs-test-'));
 /** Somebody speaks for a second and pauses for three, again and again. */
-const microphone = join(dir, 'microphone.wav');
-
-before(async () => {
-  writeFileSync(microphone, joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0)));
-  browser = await launchBrowser('--autoplay-policy=no-user-gesture-required', ...fakeMicrophone(microphone));
-  if (lacks === null) speech = await startSpeech();
-});
-after(async () => {
-  await browser?.close();
-  await speech?.stop();
-  rmSync(dir, { recursive: true, force: true });
-});
+const microphone = joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0));
+const browser = await browserHearing(microphone, '--autoplay-policy=no-user-gesture-required');
+const lacks = speechLacks();
+const speech = lacks === null ? await startSpeech() : undefined;
+after(() => speech?.stop());
 
 /** A gateway whose speech server is real; without one the test is skipped. */
 const speaking = (script: Script = {}) =>

@@ -4,9 +4,9 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Browser, Download, Page } from 'playwright-core';
+import type { Download, Page } from 'playwright-core';
 import type { DecodedSegment } from '../../src/engine/types.ts';
 import {
   form,
@@ -21,23 +21,14 @@ import {
 import { JFK, MODEL, needsWeights, startRealGateway } from '../model/gateway.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { joinWavs, wav } from '../wav.ts';
-import { clipboard, fakeMicrophone, launchBrowser, openPage, press, status } from './browser.ts';
+import { browserHearing, clipboard, openPage, press, status } from './browser.ts';
 
 /** When this names a folder, the pictures of the docs are taken there, with real weights. */
 const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
-let browser: Browser;
+const browser = await browserHearing(toneWav(5));
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-browser-test-'));
-const microphone = join(dir, 'microphone.wav');
-
-before(async () => {
-  writeFileSync(microphone, toneWav(5));
-  browser = await launchBrowser(...fakeMicrophone(microphone));
-});
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+after(() => rmSync(dir, { recursive: true, force: true }));
 
 const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
   openPage(browser, `${gateway.base}/playground`, options);

@@ -1,19 +1,15 @@
 /** The playground where the browser refuses what it usually gives, and where the gateway goes away in the middle. */
 import assert from 'node:assert/strict';
 import { createServer, request, type Server } from 'node:http';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { type Gateway, heard, startGateway, toneWav, until } from '../http/harness.ts';
 import { listening } from '../local-server.ts';
 import { joinWavs } from '../wav.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press, status } from './browser.ts';
+import { browserOfFile, openPage, press, status } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 /** The playground in a browser that was changed before its scripts run. */
 async function openRefusing(gateway: Pick<Gateway, 'base'>, refusal: string) {

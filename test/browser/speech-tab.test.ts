@@ -4,18 +4,14 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { startGateway, toneWav, until } from '../http/harness.ts';
 import { listening } from '../local-server.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press, status } from './browser.ts';
+import { browserOfFile, openPage, press, status } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser('--autoplay-policy=no-user-gesture-required');
-});
-after(() => browser?.close());
+const browser = await browserOfFile('--autoplay-policy=no-user-gesture-required');
 
 interface Asked {
   path: string;

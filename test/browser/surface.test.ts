@@ -1,15 +1,10 @@
 /** The dashboard of a whole gateway behind a key, with only the engine scripted. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import type { Browser } from 'playwright-core';
+import { test } from 'node:test';
 import { form, heard, post, startGateway, toneWav, until } from '../http/harness.ts';
-import { launchBrowser, openPage, status } from './browser.ts';
+import { browserOfFile, openPage, status } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 test('a reader who has signed in can sign out, and nothing is shown then', async () => {
   await using gateway = await startGateway({ env: { SVC_API_KEY: 'k1' } });

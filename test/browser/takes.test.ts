@@ -1,18 +1,14 @@
 /** What the playground keeps in the browser, and the ways for sound to come in, run in a real browser. */
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { type Gateway, heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press, status } from './browser.ts';
+import { browserOfFile, openPage, press, status } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 const playground = (gateway: Pick<Gateway, 'base'>, options = {}) =>
   openPage(browser, `${gateway.base}/playground`, options);

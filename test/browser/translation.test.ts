@@ -2,18 +2,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { unzipSync } from 'fflate';
-import type { Browser, Download, Page } from 'playwright-core';
+import type { Download, Page } from 'playwright-core';
 import { startGateway, toneWav } from '../http/harness.ts';
 import { violations } from './axe.ts';
-import { launchBrowser, openPage, press, status } from './browser.ts';
+import { browserOfFile, openPage, press, status } from './browser.ts';
 
-let browser: Browser;
-before(async () => {
-  browser = await launchBrowser();
-});
-after(() => browser?.close());
+const browser = await browserOfFile();
 
 /** Each word takes a second. */
 function answerOf(language: string, texts: string[], speakers?: string[]) {

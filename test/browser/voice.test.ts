@@ -1,32 +1,20 @@
 /** The voice tab in a real browser, whose microphone plays a file, beside a scripted chat daemon and speech server. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import { heard, toneWav } from '../http/harness.ts';
 import type { Received } from '../http/realtime.ts';
 import { type Answer, chunk, DONE, says, startTalk, type Talk } from '../http/talk.ts';
 import { until } from '../until.ts';
 import { joinWavs } from '../wav.ts';
 import { violations } from './axe.ts';
-import { fakeMicrophone, launchBrowser, openPage, press } from './browser.ts';
+import { browserHearing, openPage, press } from './browser.ts';
 
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-voice-test-'));
 /** Somebody speaks for a second and pauses for three, again and again. */
-const microphone = join(dir, 'microphone.wav');
+const microphone = joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0));
 const LONG = says('This is a long answer. '.repeat(20));
 
-let browser: Browser;
-before(async () => {
-  writeFileSync(microphone, joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0)));
-  browser = await launchBrowser('--autoplay-policy=no-user-gesture-required', ...fakeMicrophone(microphone));
-});
-after(async () => {
-  await browser?.close();
-  rmSync(dir, { recursive: true, force: true });
-});
+const browser = await browserHearing(microphone, '--autoplay-policy=no-user-gesture-required');
 
 const status = (page: Page, text: string) =>
   page.locator('#voice-status').filter({ hasText: text }).waitFor({ timeout: 30_000 });
