@@ -62,7 +62,7 @@ function isUnseen({ elt }) {
   return false;
 }
 document.addEventListener('htmx:beforeRequest', (event) => {
-  // Nor is a request sent while the lack of a key would leave the answer unseen.
+  // A locked page (no accepted key) sends no polls: nothing of their answers could be shown.
   if (isPoll(event.detail) && (gateway.isLocked || isUnseen(event.detail))) event.preventDefault();
 });
 document.addEventListener('htmx:afterRequest', ({ detail }) => {

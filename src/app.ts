@@ -462,7 +462,7 @@ function bodyStorage(config: Config, log: Logger, limits: Budgets['upload']): Bo
     spool: createSpool({
       tmpDir: config.tmpDir,
       log,
-      // It has room for the largest upload. The form parser sees by one byte more that a file is too large.
+      // There must be room for the largest upload and one byte more, by which the form parser sees that it is too large.
       maxBytes: Math.max(config.maxSpoolBytes, config.maxUploadBytes + 1),
       leastFreeBytes: limits.leastFreeBytes,
     }),

@@ -1,4 +1,4 @@
-/** The three charts show how much is asked, how fast it is answered, and how fast for the length of the sound. */
+/** The three charts: requests, latency and real-time factor. */
 import { createPlot, css, milliseconds } from './plot.js';
 
 const CLASSES = [

@@ -98,7 +98,7 @@ export function createChat(parts, client) {
   if (!conversation.isEmpty) job.say('Your conversation is still here.');
 
   return {
-    /** The first answer then finds what renders it. */
+    /** Preloads the Markdown renderer, so that the first answer need not wait for it. */
     open: () => void loadMarkdown().catch(() => {}),
     setModels: (list) => fillModels(model, list),
     code: () => ({ model: model.value, content: text.value.trim() || 'Hello!' }),

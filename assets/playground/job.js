@@ -34,7 +34,7 @@ export function createJob({ start, stop, status, problem, busy }) {
     if (focused === stop && next === null) start.focus();
   }
 
-  /** Tries until the slot was free. */
+  /** Repeats the request until it is not refused for a busy slot. */
   async function untilServed(attempt, signal) {
     for (;;) {
       try {

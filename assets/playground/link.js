@@ -46,7 +46,7 @@ export function createLink({ input, button, progress, note }, on) {
   });
   input.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter') return;
-    event.preventDefault(); // else it would begin a transcription
+    event.preventDefault(); // Enter would submit the form, which starts a transcription
     if (running === null && input.value.trim() !== '') get(input.value.trim());
   });
   return { get };

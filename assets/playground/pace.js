@@ -23,7 +23,7 @@ export function createPace() {
       const tokens = told ?? pieces;
       const sec = (lastAt - firstAt) / 1000;
       const parts = [`${about}${tokens} ${tokens === 1 ? 'token' : 'tokens'}`];
-      // A few pieces that came together tell nothing of the pace.
+      // Too few pieces, or pieces that arrived at once, give no meaningful rate.
       if (pieces > 2 && sec > 0.05) parts.push(`${about}${toThree((tokens - 1) / sec)} tokens/s`);
       parts.push(`first after ${toThree((firstAt - askedAt) / 1000)} s`);
       return parts.join(' · ');

@@ -6,7 +6,7 @@ const PCM = 1;
 const EXTENSIBLE = 0xfffe;
 /** Servers that stream write a size of about 2 or 4 GiB, or none. */
 const UNKNOWN = 0x7fff_0000;
-/** A header that is longer than this is none. */
+/** Bytes within which the samples of a wav must begin; else it counts as no wav. */
 const MAX_HEADER = 65_536;
 
 /** What the headers of an answer say of bare samples; null where they say that it is something else. */

@@ -94,7 +94,7 @@ export function createSpeech(parts, client) {
   async function speak(request, { signal, served }) {
     let times = null;
     const answer = await served(() => {
-      audio.pause(); // the last sound, which stays until this one is there
+      audio.pause(); // the sound before, which stays on the page until the new one has come
       job.say('Generating speech.');
       times = createTimes();
       return client.speech(request, signal);

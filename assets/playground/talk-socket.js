@@ -4,7 +4,7 @@ import { openRealtime } from './realtime-socket.js';
 const TRANSCRIPTION = 'conversation.item.input_audio_transcription.';
 const FORMAT = { type: 'audio/pcm', rate: 24_000 };
 const NOTHING_SAID = 'input_audio_buffer_commit_empty';
-/** The answer was over when it was interrupted. */
+/** The error for an interruption that came when the answer had already ended. */
 const TOO_LATE = 'response_cancel_not_active';
 
 /**

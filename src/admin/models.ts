@@ -26,7 +26,7 @@ export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload
   };
 }
 
-/** It cannot be undone, so a request without the word that the dashboard sends after its question does nothing. */
+/** Removing weights cannot be undone, so the form must have `sure=yes`, which the dashboard sends once it has asked. */
 export function removeModel(admin: ModelActions): RequestHandler {
   return async (req, res) => {
     const id = admin.find([req.params.id].flat().join('/'));

@@ -80,7 +80,7 @@ export async function supervise(options: Supervised): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => (stop.signal.aborted ? child?.kill('SIGKILL') : begin()));
   }
-  process.on('SIGHUP', begin); // a closed terminal says so to the server, too, and may say it again
+  process.on('SIGHUP', begin); // a closed terminal signals the server too, possibly several times; unlike SIGINT, a second one must not kill
   process.on('SIGUSR2', () => {
     if (leaving === child) return;
     log.info('SIGUSR2: another server is started');

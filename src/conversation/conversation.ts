@@ -323,7 +323,7 @@ export class Conversation {
     }
   }
 
-  /** What the chat daemon reads, once everything that was said has its text. */
+  /** The items to send to the chat daemon. Resolves once every utterance has its text. */
   async #itemsFor({ input, error, hold }: Start, signal: AbortSignal): Promise<readonly Item[]> {
     if (error !== undefined) throw error;
     if (!hold) for (const { known } of [...this.#untranscribed.values()]) await untilAborted(known, signal);
@@ -342,7 +342,7 @@ export class Conversation {
       this.#playbacks.delete(oldest);
   }
 
-  /** Of an answer that was interrupted, or truncated while it went on, its listener has heard the beginning. */
+  /** Cuts the text of an answer that was interrupted, or truncated while it went on, to what its listener has heard. */
   #keepHeard({ items, status }: ResponseOutcome): void {
     for (const item of items) {
       const playback = this.#playbacks.get(item.id);

@@ -1,8 +1,8 @@
 /**
  * The waiting line: the queue of requests that asked to wait for the slot, up to a timeout (`Prefer: wait`, RFC 7240).
  * Clients take turns (fair queuing by the address). Among the requests of one client, and among the clients of one round,
- * the categories take turns: the one that had the slot least recently comes first. So a client that streams chats one
- * after the other hears its speech after one of them. Of one client and category, the first that came is served first.
+ * the categories take turns: the one that had the slot least recently comes first. So where a
+ * client sends chat after chat, its speech request waits for one of them at most. Of one client and category, the first that came is served first.
  *
  * A request waits before its body is read. When the slot is free, the first one is called: it sends its body and takes
  * the slot. A slow body must not keep the slot idle: one that is ready goes before it, and the next one is called when

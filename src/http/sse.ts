@@ -8,7 +8,7 @@ import type { Response } from 'express';
 export interface EventStream extends Disposable {
   /**
    * Sends `data` as JSON with `type` as the name of the event, and resolves when the client can take more. One that takes
-   * nothing is given up as the reader of any other answer is (slow-readers.ts).
+   * nothing is given up as the reader of any other answer is (slow-clients.ts).
    * @throws `signal.reason` after an abort
    */
   send(data: { type: string }, signal: AbortSignal): Promise<void>;

@@ -13,10 +13,13 @@ export interface Holder {
   network: string;
 }
 
-/** What a network must hold to give way to one that would hold `after`. None demands back what it has given up. */
+/**
+ * Whether a network that holds `held` gives way to one that would hold `after`. The second could not claim the place back
+ * from the first, so two networks never take a place from each other in turn.
+ */
 export const mustShare = {
   places: (held: number, after: number) => held > after,
-  /** What gives way may be of any size. */
+  /** Twice as much, because the holder that gives way may be of any size. */
   bytes: (held: number, after: number) => held >= 2 * after,
 };
 

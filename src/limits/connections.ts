@@ -76,7 +76,7 @@ export function boundConnections(
   };
 
   server.on('connection', (socket) => {
-    if (holderOf.has(socket)) return; // it came before, and its wish to upgrade was not granted
+    if (holderOf.has(socket)) return; // known already: Node hands it back after an upgrade that was not accepted
     const network = networkOf(socket.remoteAddress ?? '');
     const holder = holders.get(network) ?? new Holder(network);
     if (count >= maxConnections) {
@@ -96,12 +96,12 @@ export function boundConnections(
   const begin = ({ socket }: { socket: Socket }, res: Pick<EventEmitter, 'once'>) => {
     const holder = holderOf.get(socket);
     const before = holder?.open.get(socket);
-    if (holder === undefined || before === undefined) return; // it has given way
+    if (holder === undefined || before === undefined) return; // it was closed to make room for another
     holder.forget(socket);
     holder.open.set(socket, before + 1);
     res.once('close', () => {
       const left = (holder.open.get(socket) ?? 0) - 1;
-      if (left < 0) return; // the connection is gone
+      if (left < 0) return; // the connection was closed meanwhile
       holder.open.set(socket, left);
       if (left > 0) return;
       holder.idle.add(socket);

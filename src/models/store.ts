@@ -158,7 +158,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
     async import(source, { id, ...waiting } = {}) {
-      const { importFolder } = await import('./import/import-folder.ts'); // few ever import
+      const { importFolder } = await import('./import/import-folder.ts'); // loaded on demand, because imports are rare
       const installedFile = (model: Weights) => storedFiles(model)[0]?.file;
       return await importFolder(source, id, precision === 'q8_0', {
         folder,

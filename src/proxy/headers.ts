@@ -99,7 +99,7 @@ export function responseHeaders(
 ): [name: string, value: string][] {
   const dropped = new Set([...hopByHop(headers.connection), ...OF_THE_ORIGIN, ...SET_HERE]);
   if (statusCode === 204) dropped.add('content-length');
-  if (statusCode === 503) dropped.add('retry-after'); // of all 503s only that of a busy slot has it
+  if (statusCode === 503) dropped.add('retry-after'); // a 503 with Retry-After always means a busy slot (contract 7)
   const lengths: [string, string][] = [];
   const others: [string, string][] = [];
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {

@@ -86,7 +86,7 @@ function completed(text: string): UpstreamAnswer['members'] | null {
   try {
     const members: unknown = JSON.parse(text);
     if (!isObject(members)) return null;
-    JSON.stringify(members); // thousands of levels can be read and not be written
+    JSON.stringify(members); // throws for JSON nested thousands of levels deep, which can be parsed but not written again
     const { error, message, detail } = members;
     const own = isObject(error) ? error : {};
     const texts = Object.entries(own).filter(([name, value]) => !TEXTS.includes(name) || isText(value));

@@ -37,13 +37,13 @@ export function parseAlignment(body: Readonly<Record<string, unknown>>): Transcr
     throw invalidValue('text', text, `Expected at most ${textBytes} bytes`);
   if (MARKS.test(text)) throw invalidValue('text', text, `Expected at most ${MOST_MARKS} marks on a letter`);
   if (unitsOf(text).length === 0) throw invalidValue('text', text, 'Expected the words that are said');
-  // The model has only to hear enough to find its place in the text.
+  // Greedy decoding will do: what is recognized only shows which part of the text a chunk holds.
   const fields = { ...parseRequest({ model: body.model, language: body.language }), beamSize: 1 };
   return {
     ...fields,
     text,
     responseFormat: 'verbose_json',
     granularities: new Set(['segment', 'word']),
-    speakers: null, // the answer names none, also where the name of the model asks for them
+    speakers: null, // an alignment shows no speakers, even with a model whose name asks for them
   };
 }

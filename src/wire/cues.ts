@@ -35,7 +35,7 @@ export function toCues(
   const runs = runsBySpeaker(segments.flatMap((segment) => segment.words));
   const cues = runs.flatMap((words, i) => {
     const next = runs[i + 1]?.[0].start ?? durationSec;
-    // Who speaks next on another channel may have begun before these words are over.
+    // On two channels the next speaker may begin before these words end.
     const until = Math.max(next, words.at(-1)?.end ?? 0);
     const { speaker } = words[0];
     const prefix = prefixOf(speaker);

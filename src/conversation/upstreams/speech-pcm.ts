@@ -5,7 +5,7 @@ import type { Upstream } from '../../proxy/upstream.ts';
 import type { Answered } from '../../proxy/upstream-call.ts';
 
 const PIECE_BYTES = 16 * 1024;
-/** A longer head is none. */
+/** Bytes within which the samples of a wav must begin; else it counts as no wav. */
 const HEAD_BYTES = 16 * 1024;
 const EMPTY: Buffer = Buffer.alloc(0);
 

@@ -91,7 +91,7 @@ function requestTaker(
   return (incoming, outgoing) => {
     const [req, res] = [incoming as Request, outgoing as Response];
     const { socket } = req;
-    if (!socket.writable) return; // refused by an earlier request, and nothing after that counts
+    if (!socket.writable) return; // an earlier request was refused, and its connection is being closed
     if (!hasClearEnd(req)) {
       // As after an error of the parser, nothing that this connection brings can be trusted any more.
       errors.answer(new Error('the end of the request is not clear'), socket, req);

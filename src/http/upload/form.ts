@@ -75,7 +75,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
         },
       );
     },
-    _removeFile: (_req, _file, removed) => removed(null as unknown as Error), // the owner of the file removes it
+    _removeFile: (_req, _file, removed) => removed(null as unknown as Error), // `Upload` removes its own files
   };
   const texts = textReader(fields, { refuse, isRefused: () => refused, take: parts.takeFieldMemory });
   const feed = (_req: Request, stream: Writable) => {

@@ -68,7 +68,7 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
     const { req, signal, balance, claim } = arrival;
     await spool.assertRoom(claim.network, Math.min(announcedBytes(req), maxBytes));
     signal.throwIfAborted();
-    if (continueIfAsked(req, res)) balance.restart(limits.graceMs); // the first bytes are a round trip away
+    if (continueIfAsked(req, res)) balance.restart(limits.graceMs); // the client sends only after a round trip
     const files = createUploadFiles(spool, claim.network, asked.head);
     const fields: Body = {
       network: claim.network,
@@ -100,7 +100,7 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
         [Symbol.asyncDispose]: release,
       };
     } catch (error) {
-      void release(); // the answer does not wait for the disk
+      void release(); // removes files in the background, so that the answer does not wait for the disk
       throw uploadError(error, maxBytes);
     }
   }

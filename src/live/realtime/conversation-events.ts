@@ -90,7 +90,7 @@ const at = ({ index, item }: { index: number; item: Message }) => ({
   content_index: 0,
 });
 
-/** In this event the part has a name of its own. */
+/** A part as `response.content_part` events have it. Its types there are `audio` and `text`, other than in an item. */
 function shownPart({ parts: [part] }: Message) {
   const text = part?.text ?? '';
   return part?.kind === 'audio' ? { type: 'audio', transcript: text } : { type: 'text', text };

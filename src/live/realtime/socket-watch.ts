@@ -67,7 +67,8 @@ export function watchSocket(
   const cutOff = () => {
     if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
   };
-  // What broke the protocol was answered with a close code. A client that is still sending would lose that with a reset.
+  // After a violation of the protocol the close code is on its way. Closing at once would reset the connection of a client
+  // that is still sending, and the code would be lost.
   socket.on('error', endSoon);
   return {
     async send(text) {

@@ -49,7 +49,7 @@ async function readDirectory(
   file: BoundedFile,
   refuse: (why: string) => Error,
 ): Promise<Map<string, Stored>> {
-  const { fromFdPromise } = await import('yauzl'); // hardly any gateway imports a checkpoint
+  const { fromFdPromise } = await import('yauzl'); // loaded on demand, because imports are rare
   const zip = await fromFdPromise(file.fd, { autoClose: false });
   const { maxEntries } = BUDGETS.checkpoint;
   if (zip.entryCount > maxEntries) throw refuse(`it has more than ${maxEntries} entries`);
