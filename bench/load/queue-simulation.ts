@@ -46,11 +46,6 @@ function exponential(random: () => number, mean: number): number {
   return -mean * Math.log(1 - random());
 }
 
-/** The quantiles of an exponential distribution, to stand for it in `holdSec`. */
-export function exponentialHolds(meanSec: number, count = 10_000): number[] {
-  return Array.from({ length: count }, (_, i) => -meanSec * Math.log(1 - (i + 0.5) / count));
-}
-
 /** When each slot will be free, as a binary heap with the first one on top. */
 function createFreeTimes(slots: number) {
   const heap = new Float64Array(slots);
@@ -69,12 +64,4 @@ function createFreeTimes(slots: number) {
       heap[hole] = sec;
     },
   };
-}
-
-/** The probability that a request waits, in an M/M/c queue (Erlang's C formula). */
-export function erlangC(slots: number, utilization: number): number {
-  const offered = slots * utilization;
-  let blocked = 1; // Erlang's B formula, from no slot on
-  for (let n = 1; n <= slots; n++) blocked = (offered * blocked) / (n + offered * blocked);
-  return blocked / (1 - utilization * (1 - blocked));
 }

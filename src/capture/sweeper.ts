@@ -10,6 +10,8 @@ export interface Sweeper {
   close(): Promise<void>;
 }
 
+const SWEEP_MS = 30 * 60_000;
+
 export interface SweeperOptions {
   dir: string;
   /** True while a capture is being written to this path. */
@@ -19,12 +21,11 @@ export interface SweeperOptions {
   /** GiB, possibly with a fraction. */
   maxGb: number;
   log: Logger;
-  everyMs?: number;
   now?: () => number;
 }
 
 export function createSweeper(options: SweeperOptions): Sweeper {
-  const { dir, isOpen, log, everyMs = 30 * 60_000, now = Date.now } = options;
+  const { dir, isOpen, log, now = Date.now } = options;
   const limits = { maxAgeMs: options.maxDays * 86_400_000, maxBytes: options.maxGb * 1024 ** 3 };
   let running: Promise<number> | null = null;
   let closed = false;
@@ -56,7 +57,7 @@ export function createSweeper(options: SweeperOptions): Sweeper {
     return running;
   }
 
-  const timer = setInterval(() => void sweep(), everyMs);
+  const timer = setInterval(() => void sweep(), SWEEP_MS);
   timer.unref();
   void sweep();
 

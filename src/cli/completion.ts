@@ -26,18 +26,14 @@ interface ModelIds {
   requested: readonly string[];
 }
 
-export function registerCompletionCommand(
-  program: Command,
-  ids: ModelIds,
-  stdout: NodeJS.WritableStream = process.stdout,
-): void {
+export function registerCompletionCommand(program: Command, ids: ModelIds): void {
   program
     .command('completion')
     .description('print a shell completion script')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
     .action((shell: string) => {
       const commands = [...shownCommands(program)];
-      stdout.write(shell === 'fish' ? fish(commands, ids) : bash(commands, ids, shell));
+      process.stdout.write(shell === 'fish' ? fish(commands, ids) : bash(commands, ids, shell));
     })
     .addHelpText(
       'after',

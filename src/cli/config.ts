@@ -10,10 +10,7 @@ import { checkedSettings } from './model-settings.ts';
 import { examples } from './options.ts';
 
 /** The exit code is 0, or 2 when a setting is wrong; the message then names it. */
-export function registerConfigCommand(
-  program: Command,
-  stdout: NodeJS.WritableStream = process.stdout,
-): void {
+export function registerConfigCommand(program: Command): void {
   program
     .command('config')
     .description('show every setting, its value and where it came from')
@@ -22,12 +19,14 @@ export function registerConfigCommand(
     .option('--example', 'print a commented file of all settings, with their defaults')
     .action(({ json, example }: { json?: true; example?: true }) => {
       if (example) {
-        stdout.write(exampleFile());
+        process.stdout.write(exampleFile());
         return;
       }
       const { config, warnings } = checkedSettings(); // as `serve` does, which would not start
       const shown = shownGroups(config).flatMap(({ settings }) => settings);
-      stdout.write(json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown));
+      process.stdout.write(
+        json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown),
+      );
       if (!json) for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
     });
 }

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive } from '../process-alive.ts';
 import { watchUnchanged } from '../unchanged.ts';
 
-export interface LockTimes {
+interface LockTimes {
   /** The time between two touches of the lock file by its owner. */
   touchMs: number;
   /** A lock that was not touched while it was watched for this long is dead. */

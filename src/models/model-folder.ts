@@ -7,7 +7,7 @@ import { mkdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../make-folder.ts';
 import { hashFile, syncFile, syncFolder } from './disk.ts';
-import { acquireLock, type LockTimes } from './lock.ts';
+import { acquireLock } from './lock.ts';
 import type { Origin, Records } from './records.ts';
 import type { ReportProgress } from './source.ts';
 import { localFile, type Weights } from './weights.ts';
@@ -18,7 +18,6 @@ export interface ModelFolderOptions {
   /** Null when the native addon is missing; an f16 file then stays as it is. */
   quantize: ((job: { source: string; target: string; type: 'q8_0' }) => Promise<void>) | null;
   log: { info(message: string): void; warn(message: string): void };
-  lockTimes?: LockTimes | undefined;
 }
 
 /** What a job on the files of a model receives. */
@@ -66,7 +65,7 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
           doneBytes: 0,
           totalBytes: null,
         });
-      const lock = await acquireLock(join(dir, `.${id}.lock`), signal, onWait, options.lockTimes);
+      const lock = await acquireLock(join(dir, `.${id}.lock`), signal, onWait);
       try {
         await rm(scratch, { recursive: true, force: true }); // a process that died may have left it
         await mkdir(scratch);

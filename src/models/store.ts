@@ -31,7 +31,6 @@ export interface ModelStoreOptions {
   quantize: ModelFolderOptions['quantize'];
   log: { info(message: string): void; warn(message: string): void };
   catalogue?: readonly Weights[];
-  lockTimes?: ModelFolderOptions['lockTimes'];
 }
 
 export interface StoredModel {
@@ -98,22 +97,22 @@ function fileNames(model: Weights): { file: string; precision: Precision }[] {
   });
 }
 
+/** @throws GatewayError `unknown_model` */
+function weightsIn(catalogue: readonly Weights[], id: string): Weights {
+  const model = catalogue.find((entry) => entry.id === id);
+  if (model) return model;
+  const nearest = catalogue.map((entry) => entry.id).join(', ');
+  throw new GatewayError('unknown_model', { model: excerpt(id), nearest });
+}
+
 export function createModelStore(options: ModelStoreOptions): ModelStore {
-  const { dir, precision, log, catalogue = ALL_WEIGHTS, quantize, lockTimes } = options;
+  const { dir, precision, log, catalogue = ALL_WEIGHTS, quantize } = options;
+  const find = (id: string) => weightsIn(catalogue, id);
   const records = createRecords(dir);
   const jobs = createSharedJobs<string, string>();
   const activity = createActivity(log);
-  const folder = createModelFolder({ dir, records, quantize, log, lockTimes });
+  const folder = createModelFolder({ dir, records, quantize, log });
   const { provide } = createProvision({ dir, sources: options.sources, records, folder, log });
-
-  function find(id: string): Weights {
-    const model = catalogue.find((entry) => entry.id === id);
-    if (model) return model;
-    throw new GatewayError('unknown_model', {
-      model: excerpt(id),
-      nearest: catalogue.map((entry) => entry.id).join(', '),
-    });
-  }
 
   function storedFiles(model: Weights): StoredModel['files'] {
     return fileNames(model).flatMap((entry) => {
@@ -159,12 +158,11 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
     pull: (id, waiting = {}) => wait(id, true, waiting),
     async import(source, { id, ...waiting } = {}) {
       const { importFolder } = await import('./import/import-folder.ts'); // loaded on demand, because imports are rare
-      const installedFile = (model: Weights) => storedFiles(model)[0]?.file;
       return await importFolder(source, id, precision === 'q8_0', {
         folder,
         log,
         find,
-        installedFile,
+        installedFile: (model) => storedFiles(model)[0]?.file,
         work: (id, work) => alone(id, waiting, work),
       });
     },

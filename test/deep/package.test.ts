@@ -12,17 +12,17 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { readConfig } from '../../src/config/config.ts';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
-import { programOnPath } from './program-on-path.ts';
 import { LIBRARY, softwareDevice } from './vulkan-world.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
@@ -38,6 +38,12 @@ const packages = join(dir, 'packages');
 const env = { ...process.env, PATH: bin, HOME: join(dir, 'home'), XDG_CACHE_HOME: '' };
 const whole = join(dir, 'whole');
 const bare = join(dir, 'bare');
+
+/** The file behind the first program of this name on PATH. @throws Error where there is none */
+function programOnPath(name: string): string {
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return realpathSync(folders.map((folder) => join(folder, name)).find(existsSync) ?? name);
+}
 after(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Makes a folder for PATH that holds what Node and npm need, and nothing that compiles. */

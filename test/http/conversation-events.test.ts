@@ -2,12 +2,27 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { namesOf } from '../sdk-events.ts';
 import { heard } from './harness.ts';
 import { COMPLETED, FAILED } from './realtime.ts';
 import { chunk, DONE, say, says, startTalk, talkTo, USAGE, write } from './talk.ts';
 
 const document = readFileSync('docs/conversations.md', 'utf8');
+const packageTypes = readFileSync('node_modules/openai/resources/realtime/realtime.d.ts', 'utf8');
+
+/** The `type` of each member of a union of events, as the installed package of OpenAI knows it. */
+function namesOf(union: 'RealtimeClientEvent' | 'RealtimeServerEvent'): string[] {
+  const head = `export type ${union} = `;
+  const at = packageTypes.indexOf(head) + head.length;
+  const members = packageTypes.slice(at, packageTypes.indexOf(';', at)).split(' | ');
+  return members.map((member) => {
+    const name = member.split('.').at(-1) ?? member;
+    const begin = packageTypes.indexOf(`interface ${name} {`);
+    // Members of a nested object are further in than those of the event.
+    const found = /^( {4}| {8})type: '([^']+)'/m.exec(packageTypes.slice(begin));
+    if (begin < 0 || !found?.[2]) throw new Error(`${member} has no type`);
+    return found[2];
+  });
+}
 
 /** The events in the first column of a section, and what it says of them. */
 function documented(section: string): Map<string, string> {

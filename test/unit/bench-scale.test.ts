@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { erlangC, exponentialHolds, simulateWaits } from '../../bench/load/queue-simulation.ts';
+import { simulateWaits } from '../../bench/load/queue-simulation.ts';
 import { HOLDS, holdSecOf, scalePicture, scaleReport } from '../../bench/load/scale-report.ts';
 
 const near = (figure: number, expected: number, within: number, what: string) =>
@@ -21,6 +21,20 @@ test('the times of recordings wait as the Pollaczek-Khinchine formula says of M/
   const { meanSec } = simulateWaits({ slots: 1, utilization: 0.6, holdSec: HOLDS }, 400_000);
   near(meanSec, ((0.6 / mean) * square) / (2 * (1 - 0.6)), 0.1, 'M/G/1');
 });
+
+/** The quantiles of an exponential distribution, to stand for it in `holdSec`. */
+function exponentialHolds(meanSec: number): number[] {
+  const count = 10_000;
+  return Array.from({ length: count }, (_, i) => -meanSec * Math.log(1 - (i + 0.5) / count));
+}
+
+/** The probability that a request waits, in an M/M/c queue (Erlang's C formula). */
+function erlangC(slots: number, utilization: number): number {
+  const offered = slots * utilization;
+  let blocked = 1; // Erlang's B formula, from no slot on
+  for (let n = 1; n <= slots; n++) blocked = (offered * blocked) / (n + offered * blocked);
+  return blocked / (1 - utilization * (1 - blocked));
+}
 
 test('exponential times wait as the formula of Erlang says of M/M/c, in the mean and in the percentiles', () => {
   const holdSec = exponentialHolds(3);

@@ -1,11 +1,11 @@
 /** docs/limits.md lists every budget with its value, with what the gateway answers, and with a test that exists. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
+import { runInNewContext } from 'node:vm';
 import { ERROR_CODES, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
-import { nativeLimits, nativeSources } from './native-limits.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -35,6 +35,41 @@ function leaves(limits: object, path: string[] = []): [name: string, value: numb
   );
 }
 
+interface NativeLimit {
+  /** The file without its ending, a dot, and the constant; of a duration, `Ms` follows. */
+  name: string;
+  value: number;
+}
+
+/** The sources of the addon, without those of its tests and fuzzers. */
+function nativeSources(): { path: string; text: string }[] {
+  return readdirSync(join(ROOT, 'native'), { recursive: true })
+    .map((path) => join('native', String(path)))
+    .filter((path) => /\.(cpp|h)$/.test(path) && !/^native\/(test|fuzz)\//.test(path))
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}
+
+/** The constants of the addon whose names begin with `kMax` or `kMin`. */
+function nativeLimits(): NativeLimit[] {
+  const sources = nativeSources();
+  const all = sources.map(({ text }) => text).join('\n');
+  const [, sampleRate = ''] = /constexpr int kSampleRate = (\d+);/.exec(all) ?? [];
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/constexpr ([\w:]+)\s+(k(?:Max|Min)\w+)(?:\s*=\s*([^;]+)|\{(\d+)\});/g)].map(
+      ([, type = '', name = '', assigned = '', braced = '']) => ({
+        name: `${basename(path).replace(/\.\w+$/, '')}.${name}${type.endsWith('milliseconds') ? 'Ms' : ''}`,
+        value: evaluated((assigned || braced).replaceAll('kSampleRate', sampleRate)),
+      }),
+    ),
+  );
+}
+
+/** Computes an expression of whole numbers, such as `size_t{32} << 20`. BigInt shifts farther than 31 bits. */
+function evaluated(expression: string): number {
+  const plain = expression.replace(/\b(?:size_t|uint64_t)\{(\d+)\}/g, '$1');
+  return Number(runInNewContext(plain.replace(/\d+/g, '$&n')));
+}
+
 test('every budget stands in the document with its value, and no other does', () => {
   const inCode = leaves(BUDGETS).map(([name, value]) => `${name}: ${written(name, value)}`);
   const inDocument = rows.filter(({ name }) => name.includes('.') && !isNative(name));
@@ -42,14 +77,14 @@ test('every budget stands in the document with its value, and no other does', ()
 });
 
 test('every limit of the addon stands in the document with its value, and no other does', () => {
-  const inCode = nativeLimits(ROOT).map(({ name, value }) => `${name}: ${written(name, value)}`);
+  const inCode = nativeLimits().map(({ name, value }) => `${name}: ${written(name, value)}`);
   const inDocument = rows.filter(({ name }) => isNative(name));
   assert.deepEqual(inDocument.map(({ name, value }) => `${name}: ${value}`).toSorted(), inCode.toSorted());
 });
 
 test('no reader of the addon compares what it reads with a number that has no name', () => {
   const bare = /\brequire\([^;]*?(?:[<>]=? ?\d\d|within\([^)]*\d\d)/g;
-  for (const { path, text } of nativeSources(ROOT)) assert.deepEqual(text.match(bare), null, path);
+  for (const { path, text } of nativeSources()) assert.deepEqual(text.match(bare), null, path);
 });
 
 test('every setting that limits something has its default in the document', () => {
