@@ -48,11 +48,15 @@ export interface OpenPage extends AsyncDisposable {
   page: Page;
 }
 
-/** Fails on disposal for script errors, violations of the content security policy and requests to other hosts. */
+/**
+ * Fails on disposal for script errors, violations of the content security policy and requests to other hosts.
+ * @param started for this page alone; it ends with the page, also with one that does not open
+ */
 export async function openPage(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
+  ...started: AsyncDisposable[]
 ): Promise<OpenPage> {
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   context.setDefaultTimeout(10_000);
@@ -75,11 +79,18 @@ export async function openPage(
     if (!['blob:', 'data:'].includes(protocol) && host !== new URL(url).host)
       wrong.push(`request to ${request.url()}`);
   });
-  await page.goto(url);
+  const end = async () => {
+    await context.close();
+    for (const one of started) await one[Symbol.asyncDispose]();
+  };
+  await page.goto(url).catch(async (error) => {
+    await end();
+    throw error;
+  });
   return {
     page,
     async [Symbol.asyncDispose]() {
-      await context.close();
+      await end();
       assert.deepEqual(wrong, []);
     },
   };

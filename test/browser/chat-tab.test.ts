@@ -17,17 +17,9 @@ const browser = await browserOfFile();
 async function openChat(reply: (request: number) => Piece[] | null, options: BrowserContextOptions = {}) {
   const daemon = await startChatDaemon(reply);
   const gateway = await startGateway({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
-  const { page, ...opened } = await openPage(browser, `${gateway.base}/playground#chat`, options);
-  await page.getByRole('tabpanel', { name: 'Chat' }).waitFor();
-  return {
-    page,
-    asked: daemon.asked,
-    async [Symbol.asyncDispose]() {
-      await opened[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
-      await daemon[Symbol.asyncDispose]();
-    },
-  };
+  const opened = await openPage(browser, `${gateway.base}/playground#chat`, options, gateway, daemon);
+  await opened.page.getByRole('tabpanel', { name: 'Chat' }).waitFor();
+  return { ...opened, asked: daemon.asked };
 }
 
 const box = (page: Page) => page.getByLabel('Message', { exact: true });

@@ -19,7 +19,8 @@ const status = (page: Page, text: string) => page.locator('#live-status').filter
 /** A page whose gateway says of the sound only what the test wants. */
 async function openLive(options: BrowserContextOptions = {}) {
   const gateway = await startGateway();
-  const { page, ...opened } = await openPage(browser, `${gateway.base}/playground#live`, options);
+  const opened = await openPage(browser, `${gateway.base}/playground#live`, options, gateway);
+  const { page } = opened;
   const sent: { type: string; audio?: string }[] = [];
   let say = (_event: object): void => assert.fail('no connection');
   let breakOff = (): void => assert.fail('no connection');
@@ -36,7 +37,7 @@ async function openLive(options: BrowserContextOptions = {}) {
     breakOff = () => void socket.close({ code: 1011, reason: 'power cut' });
   });
   return {
-    page,
+    ...opened,
     sent,
     say: (event: object) => say(event),
     breakOff: () => breakOff(),
@@ -46,10 +47,6 @@ async function openLive(options: BrowserContextOptions = {}) {
       say({ type: 'input_audio_buffer.speech_stopped', item_id: id, audio_end_ms: endMs });
       say({ type: 'input_audio_buffer.committed', item_id: id });
       say({ type: COMPLETED, item_id: id, transcript });
-    },
-    async [Symbol.asyncDispose]() {
-      await opened[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
     },
   };
 }

@@ -67,19 +67,12 @@ const isSounding = (page: Page) =>
 
 async function openSpeech(speech: Speech) {
   const gateway = await startGateway({ env: { SVC_TTS_UPSTREAM_URL: speech.base } });
-  const opened = await openPage(browser, `${gateway.base}/playground#speech`);
+  const opened = await openPage(browser, `${gateway.base}/playground#speech`, {}, gateway);
   const { page } = opened;
   await page.addInitScript(WATCH);
   await page.reload();
   await status(page, 'Write something');
-  return {
-    page,
-    gateway,
-    async [Symbol.asyncDispose]() {
-      await opened[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
-    },
-  };
+  return { ...opened, gateway };
 }
 
 async function say(page: Page, text = 'Hello.') {

@@ -30,7 +30,7 @@ const ENGLISH = answerOf('english', ['Good morning', 'all of you.', 'How are you
 /** A gateway whose answers are German, and English where a translation is asked for. */
 async function openTranslating() {
   const gateway = await startGateway();
-  const opened = await openPage(browser, `${gateway.base}/playground`);
+  const opened = await openPage(browser, `${gateway.base}/playground`, {}, gateway);
   const { page } = opened;
   const asked: string[] = [];
   await page.route('**/v1/audio/transcriptions', async (route) => {
@@ -39,14 +39,7 @@ async function openTranslating() {
     asked.push(isTranslation ? 'translation' : 'text');
     await route.fulfill({ json: isTranslation ? ENGLISH : GERMAN });
   });
-  return {
-    page,
-    asked,
-    async [Symbol.asyncDispose]() {
-      await opened[Symbol.asyncDispose]();
-      await gateway[Symbol.asyncDispose]();
-    },
-  };
+  return { ...opened, asked };
 }
 
 const asFile = (name: string) => ({ name, mimeType: 'audio/wav', buffer: toneWav(7) });
