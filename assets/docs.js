@@ -4,6 +4,7 @@
  */
 
 const api = document.getElementById('api');
+const list = document.getElementById('list');
 
 /** The description, without what only the dashboard asks for. */
 function forReaders({ paths, ...rest }) {
@@ -136,22 +137,93 @@ function showAnswer(operation) {
 
 new MutationObserver((changes) => {
   mend();
+  replaceList();
   for (const { addedNodes } of changes)
     for (const node of addedNodes)
       if (node instanceof Element && node.querySelector('.live-responses-table')) showAnswer(node);
 }).observe(api, { childList: true, subtree: true });
 
+function element(name, className, ...children) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.append(...children);
+  return made;
+}
+
+/** The operations as links, which are there long before Swagger UI is. */
+function showList({ tags, paths }) {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+  );
+  for (const { name, description } of tags) {
+    const rows = operations.filter((one) => one.tags.includes(name)).map((one) => row(name, one));
+    // What is between backticks is code.
+    const words = description.split('`').map((part, at) => (at % 2 === 1 ? element('code', '', part) : part));
+    list.append(element('h3', 'group', name, ' ', element('small', '', ...words)), ...rows);
+  }
+}
+
+function row(tag, { method, path, operationId, summary }) {
+  const parts = path.split(/(?=\/)/).flatMap((part) => [document.createElement('wbr'), part]);
+  const words = element('span', 'words', element('code', '', ...parts), ' ', element('span', '', summary));
+  const link = element('a', method, element('b', 'method', method.toUpperCase()), ' ', words);
+  link.href = `#/${encodeURIComponent(tag)}/${operationId}`;
+  return link;
+}
+
+/** Puts Swagger UI in the place of the list. What the reader looks at stays where it is, and what has the focus has it. */
+function replaceList() {
+  if (!list.isConnected || api.querySelector('.opblock') === null) return;
+  const controlOf = ({ hash }) =>
+    api.querySelector(`[id$="-${hash.split('/').at(-1)}"] .opblock-summary-control`);
+  const top = (of) => of.getBoundingClientRect().top;
+  const focused = document.activeElement.closest('#list a');
+  const seen = scrollY > 0 && [...list.querySelectorAll('a')].find((link) => top(link) >= 0);
+  const was = seen && top(seen);
+  list.remove();
+  if (focused) controlOf(focused).focus({ preventScroll: true });
+  if (seen) scrollBy({ top: top(controlOf(seen)) - was, behavior: 'instant' });
+}
+
+/**
+ * Swagger UI takes a phone half a second to start, in which the page would not move. There it waits until the reader
+ * acts, or has had the list for a while.
+ */
+const UNTOUCHED_MS = 3000;
+const BUNDLE = 'docs/swagger-ui-bundle.js';
+const ACTS = ['click', 'keydown', 'focusin', 'scroll', 'hashchange'];
+
+const wanted = () =>
+  new Promise((resolve) => {
+    if (location.hash !== '' || !matchMedia('(pointer: coarse)').matches) return resolve();
+    for (const act of ACTS) addEventListener(act, resolve, { once: true });
+    setTimeout(resolve, UNTOUCHED_MS);
+  });
+
+const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+
+const run = (src) =>
+  new Promise((resolve, reject) => {
+    const script = document.createElement('script');
+    document.head.append(Object.assign(script, { src, onload: resolve, onerror: reject }));
+  });
+
 /** Where the API begins: a reverse proxy may have put it below a path of its own. */
 const base = new URL('.', location.href).href.slice(0, -1);
 document.getElementById('base-url').textContent = `${base}/v1`;
 
-SwaggerUIBundle({
-  spec: {
-    ...forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise)),
-    servers: [{ url: base }],
-  },
+const description = forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise));
+showList(description);
+await painted();
+document.head.append(
+  Object.assign(document.createElement('link'), { rel: 'preload', as: 'script', href: BUNDLE }),
+);
+await wanted();
+await run(BUNDLE);
+globalThis.SwaggerUIBundle({
+  spec: { ...description, servers: [{ url: base }] },
   dom_id: '#api',
-  presets: [SwaggerUIBundle.presets.apis],
+  presets: [globalThis.SwaggerUIBundle.presets.apis],
   plugins: [page],
   layout: 'Layout',
   deepLinking: true,

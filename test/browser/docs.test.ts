@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
-import { startGateway, toneWav, until } from '../http/harness.ts';
+import { type Gateway, startGateway, toneWav, until } from '../http/harness.ts';
 import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
 import { violations } from './axe.ts';
-import { browserOfFile, openPage } from './browser.ts';
+import { browserOfFile, openPage, tooWide } from './browser.ts';
 
 const browser = await browserOfFile();
 
@@ -68,6 +68,72 @@ test('the page of the API leads back to the other pages, and its address to an o
     ['Dashboard', 'admin'],
   ] as const)
     assert.equal(await page.getByRole('link', { name, exact: true }).getAttribute('href'), path);
+});
+
+const OPERATION = 'speech to text in the language spoken';
+
+/** The page on a phone, which has the list of operations until `letOn` is called. */
+async function openList({ base }: Gateway) {
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+  const open = await openPage(browser, `${base}/docs`, phone);
+  const { page } = open;
+  let letOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    letOn = resolve;
+  });
+  await page.route('**/swagger-ui-bundle.js', (route) => held.then(() => route.continue()));
+  await page.reload();
+  const links = page.locator('#list a');
+  await links.first().waitFor();
+  return Object.assign(open, { links, letOn });
+}
+
+test('on a phone the operations are listed at once, and Swagger UI takes their place by itself', async () => {
+  await using gateway = await startGateway();
+  await using open = await openList(gateway);
+  const { page, links, letOn } = open;
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await violations(page), [], colorScheme);
+  }
+  assert.deepEqual(await tooWide(page), []);
+  const words = await links.allInnerTexts();
+  letOn();
+  const operations = await shown(page);
+  assert.equal(await links.count(), 0, 'nothing stands twice');
+  const first = words.map((text) => text.split('\n').slice(0, 2).join(' '));
+  assert.deepEqual(
+    first,
+    operations.map(({ name }) => name.replace(/^\w+/, (method) => method.toUpperCase())),
+  );
+});
+
+test('a tap on a listed operation opens it', async () => {
+  await using gateway = await startGateway();
+  await using open = await openList(gateway);
+  await open.links.filter({ hasText: OPERATION }).tap();
+  open.letOn();
+  await open.page.locator('.opblock.is-open [data-path="/v1/audio/transcriptions"]').waitFor();
+});
+
+test('what has the focus, and what was scrolled to, stays so when Swagger UI comes', async () => {
+  await using gateway = await startGateway();
+  await using open = await openList(gateway);
+  const { page, links, letOn } = open;
+  await links.filter({ hasText: OPERATION }).focus();
+  const before = await page.evaluate<number>(`(() => {
+    scrollTo(0, 1500);
+    return [...document.querySelectorAll('#list a')].map((link) => link.getBoundingClientRect().top).find((top) => top >= 0);
+  })()`);
+  letOn();
+  await shown(page);
+  const focused = `document.activeElement.closest('.opblock')?.id`;
+  assert.equal(await page.evaluate(focused), 'operations-speech_to_text-createTranscription');
+  const tops = await page.evaluate<number[]>(
+    `[...document.querySelectorAll('.opblock-summary-control')].map((one) => one.getBoundingClientRect().top)`,
+  );
+  const nearest = Math.min(...tops.map((top) => Math.abs(top - before)));
+  assert(nearest < 1, `the nearest operation is ${nearest} px from where one was`);
 });
 
 test('axe-core finds no violation on the page of the API, and it does not scroll sideways, in both themes and on a phone', async () => {
