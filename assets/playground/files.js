@@ -124,6 +124,8 @@ export function createFiles({ box, rows, kind, all, clear }, job, client, on) {
         if (next === undefined) break;
         await transcribe(next, on.choices(), signal, served);
       }
+      // The page can be left when they are kept in the browser, or cannot be.
+      await Promise.all(entries.map(({ take }) => take));
       job.say(counted());
     });
     if (!isCurrent) return; // the list was cleared meanwhile

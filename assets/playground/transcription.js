@@ -322,18 +322,22 @@ export function createTranscription(client, on) {
   async function run() {
     showPlayer();
     const chosen = choices.read(); // the boxes may change while it runs
-    const isCurrent = await job.run((signal, served) =>
-      served(() =>
+    let outcome = null;
+    const isCurrent = await job.run(async (signal, served) => {
+      outcome = await served(() =>
         attempt(chosen, signal).finally(() => {
           el('progress').hidden = true;
           el('progress-note').textContent = '';
         }),
-      ),
-    );
+      );
+    });
     if (!isCurrent) return; // the visitor has chosen another sound meanwhile
     el('take').hidden = transcript.segments.length === 0;
     reading.show();
     offerTranslation();
+    if (outcome === null) return;
+    job.say(outcome);
+    on.done();
   }
 
   /** Also when it is known which models there are, and when the slot is free again. */
@@ -344,12 +348,14 @@ export function createTranscription(client, on) {
     translation.offer(isPossible ? { file, choices: { ...settings, model } } : null);
   }
 
+  /** What to say at the end, when the page can be left. */
   async function attempt(chosen, signal) {
     const startedAt = performance.now();
     job.say(`Sending ${file.name}.`);
     el('progress').removeAttribute('value');
     el('progress').hidden = false;
     let servedBy = null;
+    let kept = null;
     const heard = new AbortController();
     const watching = AbortSignal.any([signal, heard.signal]);
     const watch = (id) => watchFetching(client.models, id, watching, showFetching);
@@ -380,18 +386,23 @@ export function createTranscription(client, on) {
           showSpans(transcript.segments);
         }
         if (event.type === 'transcript.text.done')
-          finish(event, (performance.now() - startedAt) / 1000, chosen);
+          kept = finish(event, (performance.now() - startedAt) / 1000, chosen);
       })
-      .catch((error) => {
+      .catch(async (error) => {
         const tookSec = (performance.now() - startedAt) / 1000;
-        if (servedBy !== null) breakOff({ model: servedBy, tookSec, settings: chosen });
+        if (servedBy !== null) await breakOff({ model: servedBy, tookSec, settings: chosen });
         throw error;
       })
       .finally(() => heard.abort());
+    await kept;
+    const { length } = transcript.segments;
+    return length === 0
+      ? 'No speech was found.'
+      : `Done: ${length === 1 ? '1 segment' : `${length} segments`}.`;
   }
 
   /** What had arrived is a take as well: hours of text outlive a server that went away, and a reload after it. */
-  function breakOff({ model, tookSec, settings: chosen }) {
+  async function breakOff({ model, tookSec, settings: chosen }) {
     const { segments } = transcript;
     if (answer !== null || segments.length === 0 || opened !== null) return;
     const text = segments.map((segment) => segment.text).join('');
@@ -399,7 +410,7 @@ export function createTranscription(client, on) {
     settings = chosen;
     showAnswer(arrived, tookSec, '');
     const take = { name, answer: arrived, tookSec, settings, language: '', names: speakers.names };
-    recent.keep(take, file);
+    await recent.keep(take, file);
   }
 
   /** @param step of fetching.js */
@@ -435,17 +446,17 @@ export function createTranscription(client, on) {
     );
   }
 
-  function finish({ type: _, ...done }, tookSec, chosen) {
+  /** Ends when the take is kept in the browser, or cannot be. */
+  async function finish({ type: _, ...done }, tookSec, chosen) {
     const code = choices.codeOf(done.language);
     settings = chosen;
     showAnswer(done, tookSec, code);
-    if (opened !== null) files.finish(opened, done, tookSec, settings);
-    else recent.keep({ name, answer: done, tookSec, settings, language: code, names: speakers.names }, file);
-    const { length } = done.segments;
-    job.say(
-      length === 0 ? 'No speech was found.' : `Done: ${length === 1 ? '1 segment' : `${length} segments`}.`,
-    );
-    on.done();
+    const take = { name, answer: done, tookSec, settings, language: code, names: speakers.names };
+    if (opened === null) await recent.keep(take, file);
+    else {
+      files.finish(opened, done, tookSec, settings);
+      await opened.take;
+    }
   }
 
   function showAnswer(done, tookSec, code) {
