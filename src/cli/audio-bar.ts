@@ -5,6 +5,8 @@ import { SingleBar } from 'cli-progress';
 export interface AudioBar {
   /** @param duration of the file in seconds; null where its head does not tell it, and then only a line says how far it is */
   begin(duration: Promise<number | null> | undefined): Promise<void>;
+  /** Says for how long it has waited, where nobody tells how far it is. */
+  wait(): void;
   /** @param sec the end of the last segment */
   update(sec: number): void;
   /** Removes the bar. */
@@ -16,18 +18,18 @@ export function createAudioBar(path: string, stream: NodeJS.WriteStream): AudioB
   let bar: SingleBar | null = null;
   let isOver = false;
   let heard = 0;
+  const start = (format: string, sec: number) => {
+    bar = new SingleBar({ stream, format: `${name} ${format}`, hideCursor: true, clearOnComplete: true });
+    bar.start(sec > 0 ? sec : Number.MAX_SAFE_INTEGER, heard, { length: clock(sec), heard: clock(heard) });
+  };
   return {
     async begin(duration) {
       const sec = (await duration) ?? 0;
       if (isOver) return;
-      const format = sec > 0 ? '[{bar}] {percentage} % of {length}' : '{heard} so far';
-      bar = new SingleBar({
-        stream,
-        format: `${name} ${format}`,
-        hideCursor: true,
-        clearOnComplete: true,
-      });
-      bar.start(sec > 0 ? sec : Number.MAX_SAFE_INTEGER, heard, { length: clock(sec), heard: clock(heard) });
+      start(sec > 0 ? '[{bar}] {percentage} % of {length}' : '{heard} so far', sec);
+    },
+    wait() {
+      start('waiting for the gateway, {duration_formatted}', 0);
     },
     update(sec) {
       heard = sec;

@@ -98,9 +98,10 @@ export function createOutputs(options: OutputOptions): Outputs {
       };
     },
     fail({ path }, message) {
-      endParts(path);
+      const named = message.startsWith(`${path}: `) ? message : `${path}: ${message}`;
+      const isBrokenOff = endParts(path);
       if (json) line({ file: path, error: message });
-      stderr.write(message.startsWith(`${path}: `) ? `${message}\n` : `${path}: ${message}\n`);
+      stderr.write(isBrokenOff ? `${named} (the text above is incomplete)\n` : `${named}\n`);
     },
   };
 }

@@ -91,14 +91,15 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     yield* files;
   }
   const inParts = comesInParts(fields, config);
-  const isSeen = inParts || options.server === undefined;
-  // A progress bar needs a terminal, and one file at a time.
-  const isWatched = isSeen && isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
+  // Somebody looks on, and what they see has one place.
+  const isWatched = isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
   const createBar = isWatched ? (await import('./audio-bar.ts')).createAudioBar : null;
   let failures = 0;
   const transcribe = async (file: AudioFile) => {
     const view = createBar?.(file.path, stderr as NodeJS.WriteStream) ?? null;
-    void view?.begin(transcriber.durationOf?.(file.path));
+    // A gateway tells how far it is with the parts of a text only.
+    if (options.server !== undefined && !inParts) view?.wait();
+    else void view?.begin(transcriber.durationOf?.(file.path));
     const question = { audio: file.path, fields, signal, onHeard: inParts ? undefined : view?.update };
     const seen = { view, inParts, isShown: isTerminal(stdout) };
     if (!(await transcribeOne(file, { transcriber, question }, outputs, seen)) && !signal.aborted)

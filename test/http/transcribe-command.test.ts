@@ -132,6 +132,51 @@ test('on a terminal every format has a bar, and its text comes as a whole', asyn
   }
 });
 
+test('while a gateway works on a body of one piece, a terminal says for how long', async (t) => {
+  const path = join(folder(t), 'talk.wav');
+  writeFileSync(path, toneWav(2));
+  await using gateway = await startGateway({
+    async transcribe() {
+      await sleep(200);
+      return heard(' One. Two.');
+    },
+  });
+  for (const format of ['srt', 'vtt', 'json', 'verbose_json']) {
+    const args = [path, '--format', format, '--server', gateway.base];
+    const piped = await printed(args, { isTTY: false, gateway });
+    const seen = await printed(args, { isTTY: true, gateway });
+    assert.deepEqual(seen.parts, piped.parts);
+    assert.match(seen.shown, /talk\.wav waiting for the gateway, \d+s/, format);
+    assert.equal(piped.shown, '');
+  }
+});
+
+test('of a file that fails in the middle nothing is printed, or what a terminal shows is said to be incomplete', async (t) => {
+  const dir = folder(t);
+  const [long, short] = ['long.wav', 'short.wav'].map((name) => join(dir, name)) as [string, string];
+  writeFileSync(long, joinWavs(toneWav(20), toneWav(4, 0), toneWav(20), toneWav(4, 0), toneWav(20)));
+  writeFileSync(short, toneWav(1));
+  let chunks = 0;
+  await using gateway = await startGateway({
+    async transcribe(samples) {
+      if (samples.length < 3 * 16_000) return heard(' Short.');
+      chunks += 1;
+      if (chunks === 3) throw new Error('out of memory');
+      return heard(' Half.');
+    },
+  });
+  for (const isTTY of [false, true])
+    for (const more of [[], ['--jobs', '2'], ['--server', gateway.base]]) {
+      chunks = 0;
+      const { parts, shown } = await printed([long, short, ...more], { isTTY, gateway });
+      const text = parts.join('');
+      const isShown = isTTY && more[0] !== '--jobs';
+      assert.equal(text, `${isShown ? `==> ${long} <==\nHalf.\n` : ''}==> ${short} <==\nShort.\n`);
+      assert.equal(shown.includes('(the text above is incomplete)\n'), isShown, shown);
+      assert.equal(chunks, 3, 'the text has begun');
+    }
+});
+
 test('records of a gateway in the same folder are left to it, however old', async (t) => {
   const [dir, logs] = [recordings(t), folder(t)];
   writeFileSync(join(logs, 'access-2020-01-01.jsonl'), 'x');
