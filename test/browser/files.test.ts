@@ -300,6 +300,9 @@ for (const colorScheme of ['light', 'dark'] as const)
         'getComputedStyle(document.querySelector("#file-rows tr")).display',
       );
       assert.equal(display, width === 1440 ? 'table-row' : 'grid');
+      const text = await page.locator('#file-rows .file-text').first().boundingBox();
+      const table = await page.locator('#file-rows').boundingBox();
+      assert(text !== null && table !== null && text.width > 0.4 * table.width, 'the text has most room');
       if (SHOTS === undefined) continue;
       const shot = (name: string) =>
         page.screenshot({ path: join(SHOTS, `files-${name}-${colorScheme}-${width}.png`), fullPage: true });
