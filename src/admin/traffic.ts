@@ -75,11 +75,7 @@ export function summaryView(snapshot: MetricsSnapshot, { version, cpuLevel, coun
   });
   return html`<p class="soft summary-line">voxgate ${version}, up ${duration(snapshot.uptime_sec * 1000)}. ${cpuLevel !== '' && html`CPU instructions: <code>${cpuLevel}</code>. `}Figures cover the last ${span(snapshot.window_sec)}.</p>
 ${!counting && html`<p class="notice warn" data-key="off">Metrics are switched off: requests are not counted.</p>`}
-${
-  tiles.length === 0
-    ? html`<div class="card empty" data-key="empty"><p>No requests yet. Try the <a href="playground">playground</a>.</p></div>`
-    : html`<div class="tiles" data-key="tiles">${tiles}</div>${meanings(MEANINGS)}`
-}`;
+${tiles.length > 0 && html`<div class="tiles" data-key="tiles">${tiles}</div>${meanings(MEANINGS)}`}`;
 }
 
 const span = (sec: number) => (sec === 3600 ? 'hour' : duration(sec * 1000).replace(/ 0 (s|min)$/, ''));
