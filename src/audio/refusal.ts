@@ -31,3 +31,11 @@ export function refuseChannels(
     ? invalidValue('channel', channel, expected)
     : invalidValue('speakers', 'channels', expected);
 }
+
+/** Two channels with one sound are mono that was written as stereo. */
+export const refuseEqualChannels = (): GatewayError =>
+  invalidValue(
+    'speakers',
+    'channels',
+    'Expected a speaker on each of two channels, and both channels of this hold the same sound',
+  );

@@ -6,8 +6,8 @@ import type { Hold, Slot } from '../engine/slot.ts';
 export interface OpeningInput {
   /**
    * Opens the audio from its beginning, before the slot is taken. It is called again after a download of weights, and
-   * after a wait for the slot. Of audio that is heard by channel, the right one is opened when the left one was heard,
-   * so one decoder runs at a time.
+   * after a wait for the slot. Of audio that is heard by channel, each is opened twice, to be compared and to be heard,
+   * one after the other, so one decoder runs at a time.
    */
   openAudio(signal: AbortSignal, channel?: Channel): Promise<AudioSource>;
   requestId: string;

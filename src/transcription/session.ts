@@ -6,6 +6,7 @@
  * The audio comes from a source, which may be a file or samples that arrive while someone speaks. Every pass over the
  * audio, such as voice activity detection, gets the same blocks once each.
  */
+import { type Bleed, withoutBleed } from '../audio/bleed.ts';
 import { type Channel, SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
@@ -16,7 +17,7 @@ import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import type { Aliases } from '../models/names.ts';
 import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
-import { mergeChannels } from './channels.ts';
+import { compareChannels, mergeChannels } from './channels.ts';
 import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
@@ -137,14 +138,17 @@ export async function openTranscription(
   }
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
   const { audio, hold } = await openWithSlot(input, channel, deps.slot);
+  const signal = AbortSignal.any([input.signal, hold.signal]);
+  let bleed: Opened['bleed'] = null;
   try {
-    await requireVoices(input.references ?? [], deps, AbortSignal.any([input.signal, hold.signal]));
+    await requireVoices(input.references ?? [], deps, signal);
+    if (request.channels !== null) bleed = await compareChannels(audio, () => input.openAudio(signal, 1));
   } catch (error) {
     hold[Symbol.dispose]();
     await audio.close();
     throw error;
   }
-  return createSession({ request, route, language, languages, recognizer, audio, hold, input }, deps);
+  return createSession({ request, route, language, languages, recognizer, audio, bleed, hold, input }, deps);
 }
 
 /** Noise would be a speaker whom every other noise is like. */
@@ -176,7 +180,10 @@ interface Opened {
   /** The languages that the model may detect. */
   languages: readonly string[];
   recognizer: Recognizer;
+  /** It is read already where the channels are heard by themselves. */
   audio: AudioSource;
+  /** What each channel holds of the other one; null where all are heard together. */
+  bleed: readonly [Bleed, Bleed] | null;
   hold: Hold;
   input: TranscriptionInput;
 }
@@ -260,14 +267,15 @@ function speakerPassOptions(
 
 function unlabeledSegments(run: Run): AsyncIterable<UnnumberedSegment> {
   const { channels } = run.request;
-  if (channels === null) return segmentsIn(run, recognize(run, run.audio));
+  if (channels === null) return segmentsIn(run, recognize(run, run.audio.blocks()));
   return mergeChannels(channels, (channel) => segmentsOfChannel(run, channel, channels[channel]));
 }
 
 async function* segmentsOfChannel(run: Run, channel: Channel, speaker: string) {
-  await using source = channel === 0 ? run.audio : await run.input.openAudio(run.signal, channel);
+  await using source = await run.input.openAudio(run.signal, channel);
+  const blocks = run.bleed === null ? source.blocks() : withoutBleed(source.blocks(), run.bleed[channel]);
   async function* recognitions() {
-    for await (const recognition of recognize(run, source)) {
+    for await (const recognition of recognize(run, blocks)) {
       if (recognition.sentences.length > 0) run.turns.push(...turnsIn(recognition, speaker));
       yield recognition;
     }
@@ -289,7 +297,10 @@ async function* unjoined(recognitions: AsyncIterable<ChunkRecognition>) {
 }
 
 /** Cuts the audio into chunks of speech, and recognizes or aligns each of them on the lanes of the model. */
-async function* recognize(run: Run, source: AudioSource): AsyncGenerator<ChunkRecognition, void, undefined> {
+async function* recognize(
+  run: Run,
+  blocks: AsyncIterable<Float32Array>,
+): AsyncGenerator<ChunkRecognition, void, undefined> {
   const { deps, request, input, recognizer, language, languages } = run;
   const { draft = false, leveled, continued } = input;
   let samples = 0;
@@ -297,7 +308,7 @@ async function* recognize(run: Run, source: AudioSource): AsyncGenerator<ChunkRe
   await using lease = await deps.models.lease(run.route.model.id);
   const stop = new AbortController();
   const signal = AbortSignal.any([run.signal, stop.signal]);
-  const chunks = speechChunks(source.blocks(), vad.model, {
+  const chunks = speechChunks(blocks, vad.model, {
     signal,
     leveled,
     continued,

@@ -118,6 +118,22 @@ test('a file that does not have two channels is refused, whatever the format of 
   assert.equal(gateway.begun(), 0, 'it was refused before anything was heard');
 });
 
+test('mono that was written as stereo is refused as mono is, also as a stream', async () => {
+  await using gateway = await start();
+  const softer = (samples: Float32Array) =>
+    samples.map((sample, i) => 0.7 * (samples[i - 800] ?? 0) + sample / 1e4);
+  for (const right of [LEFT, softer(LEFT)]) {
+    for (const fields of [{}, { stream: 'true' }, { response_format: 'diarized_json' }]) {
+      const response = await ask(gateway, fields, wav(interleave(LEFT, right), 16_000, 2));
+      const { error } = await json(response);
+      assert.deepEqual([response.status, error.code, error.param], [400, 'invalid_value', 'speakers']);
+      assert.match(error.message, /both channels of this hold the same sound/);
+    }
+  }
+  assert.equal(gateway.begun(), 0, 'it was refused before anything was heard');
+  await until('the slot is free', () => gateway.app.slot.status().holder === null);
+});
+
 /** Both channels of a stereo sound are the same. */
 function twice(samples: Float32Array): Float32Array {
   return interleave(samples, samples);

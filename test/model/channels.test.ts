@@ -4,27 +4,58 @@ import { test } from 'node:test';
 import { form, json } from '../http/harness.ts';
 import { readSpeech } from '../native/fixtures.ts';
 import { interleave, wav } from '../wav.ts';
-import { MODEL, needsWeights, plain, startRealGateway } from './gateway.ts';
+import { MODEL, needsWeights, plain, type RealGateway, startRealGateway } from './gateway.ts';
 
 /** Where he pauses between the parts of his sentence, in seconds. */
 const PAUSES = [2.7, 7.8];
 
-test('each channel of a stereo recording is transcribed by itself, in the order of the call', async (t) => {
-  if (!needsWeights(t)) return;
+/** He on the left channel and, for his second part, on the right one. */
+async function call() {
   const all = await readSpeech();
   const [from, to] = PAUSES.map((sec) => sec * 16_000) as [number, number];
   const [left, right] = [all.slice(), new Float32Array(all.length)];
   left.fill(0, from, to);
   right.set(all.subarray(from, to), from);
-  await using gateway = await startRealGateway();
+  return { left, right };
+}
+
+async function linesOf(gateway: RealGateway, left: Float32Array, right: Float32Array) {
   const fields = { model: MODEL, language: 'en', speakers: 'channels', response_format: 'diarized_json' };
   const body = form(wav(interleave(left, right), 16_000, 2), fields);
   const answer = await json(await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body }));
-  const lines = answer.text.split('\n').map((line: string) => [line[0], plain(line.slice(3))]);
-  assert.deepEqual(lines, [
-    ['A', plain('And so my fellow Americans')],
-    ['B', plain('ask not what your country can do for you')],
-    ['A', plain('ask what you can do for your country')],
-  ]);
   assert.equal(answer.duration, 11);
+  return answer.text.split('\n').map((line: string) => [line[0], plain(line.slice(3))]);
+}
+
+const LINES = [
+  ['A', plain('And so my fellow Americans')],
+  ['B', plain('ask not what your country can do for you')],
+  ['A', plain('ask what you can do for your country')],
+];
+
+test('each channel of a stereo recording is transcribed by itself, in the order of the call', async (t) => {
+  if (!needsWeights(t)) return;
+  const { left, right } = await call();
+  await using gateway = await startRealGateway();
+  assert.deepEqual(await linesOf(gateway, left, right), LINES);
+});
+
+test('nothing is said twice where each channel also carries the other one, softer and later', async (t) => {
+  if (!needsWeights(t)) return;
+  const { left, right } = await call();
+  await using gateway = await startRealGateway();
+  for (const [decibels, lagSec] of [
+    [-15, 0.06],
+    [-25, 0.25],
+    [-35, 0],
+  ] as const) {
+    // biome-ignore format: a row of cases
+    const [gain, lag] = [10 ** (decibels / 20), lagSec * 16_000];
+    const withBleed = (own: Float32Array, other: Float32Array) => own.map((sample, i) => sample + gain * (other[i - lag] ?? 0)); // biome-ignore format: one line
+    assert.deepEqual(
+      await linesOf(gateway, withBleed(left, right), withBleed(right, left)),
+      LINES,
+      `${decibels} dB`,
+    );
+  }
 });
