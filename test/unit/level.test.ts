@@ -42,13 +42,40 @@ test('the gain has an end, and silence, a short rest and an empty block do no ha
 
 test('a pause after loud speech becomes loud step by step, and speech after a pause is not too loud', () => {
   const leveler = createLeveler();
-  const levels = [0.2, 0.001, 0.001, 0.001, 0.2].map((level) => levelOf(leveler.level(tone(level))));
-  const expected = [0.2, 0.001, 0.002, 0.004, 0.2];
+  const pause = Array<number>(5).fill(0.001);
+  const levels = [0.2, ...pause, 0.2].map((level) => levelOf(leveler.level(tone(level))));
+  const expected = [0.2, 0.005, 0.005, 0.005, 0.008, 0.016, 0.2];
   for (const [i, level] of levels.entries())
     assert(Math.abs(level - (expected[i] ?? 0)) < 0.05 * level, `block ${i}: ${level}`);
-  const gains = [0, 1, 2, 3, 4].map((block) => leveler.gainAt((block + 0.5) * 40 * WINDOW));
-  assert.deepEqual(gains.map(Math.round), [1, 1, 2, 4, 1]);
-  assert.equal(leveler.gainAt(200 * WINDOW), 1, 'behind the end');
+  const gains = levels.map((_, i) => leveler.gainIn(i * 40 * WINDOW, (i + 1) * 40 * WINDOW));
+  assert.deepEqual(gains.map(Math.round), [1, 5, 5, 5, 8, 16, 1]);
+  assert.equal(Math.round(leveler.gainIn(0, 80 * WINDOW)), 1, 'the least of a span');
+  assert.equal(leveler.gainIn(280 * WINDOW, 290 * WINDOW), 1, 'behind the end');
+});
+
+test('who is far away beside a loud voice is leveled by himself, and the pause of a sentence is not', () => {
+  const block = new Float32Array(400 * WINDOW);
+  block.set(tone(0.1, 60), 0);
+  block.set(tone(0.1 / 40, 60), 100 * WINDOW); // 32 dB softer
+  block.set(tone(0.0001, 25), 60 * WINDOW);
+  const leveler = createLeveler();
+  const heard = leveler.level(block);
+  const at = (window: number) => levelOf(heard.subarray(window * WINDOW, (window + 10) * WINDOW));
+  assert(Math.abs(at(20) - 0.1) < 0.001, 'the loud voice as it is');
+  assert(Math.abs(at(130) - 0.005) < 0.0002, 'the far one 26 dB softer');
+  assert(at(66) < 0.00011, 'the pause after the loud one');
+  const steps = heard
+    .subarray(105 * WINDOW, 155 * WINDOW)
+    .map((sample, i, all) => Math.abs(sample - (all[i - 1] ?? sample)));
+  assert(Math.max(...steps) < 0.002, 'no steps');
+});
+
+test('the gain of a span of hours ago is forgotten, and that of the last two minutes is not', () => {
+  const leveler = createLeveler();
+  for (let i = 0; i < 20; i += 1) leveler.level(tone(0.01, 500));
+  assert.equal(Math.round(leveler.gainIn(9900 * WINDOW, 9990 * WINDOW)), 10);
+  assert.equal(Math.round(leveler.gainIn(6100 * WINDOW, 9990 * WINDOW)), 10);
+  assert.equal(leveler.gainIn(0, 4000 * WINDOW), 1);
 });
 
 /** The chunks of some tones of 0.6 s, each in a block of its own, and the levels at which the model of voice heard them. */

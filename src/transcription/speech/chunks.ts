@@ -150,11 +150,7 @@ export async function* speechChunks(
     heardTo = chunk.end;
     return chunk.chunk;
   };
-  /** The padding of a span may lie in a block that was heard with another gain, as a silent one before a loud voice. */
-  const gainOf = ({ start, end }: Span) => {
-    const last = Math.min(end * WINDOW_SAMPLES, audio.length) - 1;
-    return Math.min(leveler.gainAt(start * WINDOW_SAMPLES), leveler.gainAt(last));
-  };
+  const gainOf = ({ start, end }: Span) => leveler.gainIn(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES);
   const isSpeech = (span: SpeechSpan) =>
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio), gainOf(span));
 

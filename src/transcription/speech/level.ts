@@ -1,8 +1,8 @@
 /**
  * Brings soft audio to the level of clear speech for the voice activity model, which is less sure of speech the softer
  * it is. The models that write text hear the audio as it is: the features of Whisper and Parakeet do not depend on its
- * level. Loud sounds without speech are told from speech by the model's certainty. bench/results/decoding.md has the
- * figures. Pure.
+ * level. Within a block, what is far softer than the loud voice beside it is raised, too. Loud sounds without speech are
+ * told from speech by the model's certainty. bench/results/decoding.md has the figures. Pure.
  */
 import { WINDOW_SAMPLES } from './voice-activity.ts';
 
@@ -13,43 +13,80 @@ const MAX_GAIN = 100;
 const LOUDEST_WINDOWS = 8;
 /** A block counts as at least half as loud as the one before, so that a pause does not become as loud as speech. */
 const LEAST_SHARE = 0.5;
+/** Someone far away in a block with a loud voice: what is softer beside it is heard as this much of it, 26 dB softer. */
+const FAR_SHARE = 0.05;
+/** 0.75 s before and after a window say how loud it is there, so that the pauses of a sentence stay as soft as they are. */
+const BESIDE_WINDOWS = 24;
+/** Digital silence, and what is softer than a step of 16 bits. */
+const LEAST_LOUDNESS = 1e-6;
+/** The gains of so much audio are known, of which the longest chunk is a part. */
+const KNOWN_WINDOWS = 4000;
 
 export interface Leveler {
-  /** Takes the next block of a stream. @returns it with a gain of 1 or more; samples may exceed -1..1 */
+  /** Takes the next block of a stream. @returns it with gains of 1 or more; samples may exceed -1..1 */
   level(block: Float32Array): Float32Array;
-  /** The gain of the sample at this place of the stream; 1 behind the last block. */
-  gainAt(sample: number): number;
+  /** The least gain from this sample of the stream up to another one; 1 behind the last block. */
+  gainIn(start: number, end: number): number;
 }
 
 export function createLeveler(): Leveler {
-  /** One for each block: a day of audio has some thousands. */
-  const gains: { end: number; gain: number }[] = [];
+  /** Of the windows of the last blocks, from the window `first` on. */
+  let gains: number[] = [];
+  let first = 0;
   let before = 0;
-  let end = 0;
   return {
     level(block) {
-      before = Math.max(loudestIn(block), LEAST_SHARE * before);
-      const gain = Math.min(MAX_GAIN, Math.max(1, CLEAR / before));
-      end += block.length;
-      gains.push({ end, gain });
-      return gain === 1 ? block : block.map((sample) => gain * sample);
+      const loudness = loudnessOf(block);
+      before = Math.max(maximum(loudness), LEAST_SHARE * before);
+      const ofBlock = gainFor(before);
+      const found = loudness.map((_, i) => {
+        const beside = loudness.slice(Math.max(0, i - BESIDE_WINDOWS), i + BESIDE_WINDOWS + LOUDEST_WINDOWS);
+        const raised = Math.max(LEAST_LOUDNESS, FAR_SHARE * before) / Math.max(LEAST_LOUDNESS, ...beside);
+        return Math.min(MAX_GAIN, ofBlock * Math.max(1, raised));
+      });
+      const forgotten = Math.max(0, gains.length - KNOWN_WINDOWS);
+      first += forgotten;
+      gains = [...gains.slice(forgotten), ...found];
+      return found.every((gain) => gain === 1) ? block : withGains(block, found);
     },
-    gainAt: (sample) => gains.find((block) => sample < block.end)?.gain ?? 1,
+    gainIn(start, end) {
+      const [from, to] = [
+        Math.floor(start / WINDOW_SAMPLES) - first,
+        Math.ceil(end / WINDOW_SAMPLES) - first,
+      ];
+      const within = gains.slice(Math.max(0, from), Math.max(0, to));
+      return within.length === 0 ? 1 : Math.min(...within);
+    },
   };
 }
 
-/** The largest root mean square of `LOUDEST_WINDOWS` windows in a row, and of all samples where there are fewer. */
-function loudestIn(block: Float32Array): number {
+const gainFor = (loudness: number) => Math.min(MAX_GAIN, Math.max(1, CLEAR / loudness));
+const maximum = (values: readonly number[]) => values.reduce((most, value) => Math.max(most, value), 0);
+
+/** From the middle of a window to that of the next one a gain becomes the other one. */
+function withGains(block: Float32Array, gains: readonly number[]): Float32Array {
+  return block.map((sample, i) => {
+    const place = Math.max(0, i / WINDOW_SAMPLES - 0.5);
+    const at = Math.floor(place);
+    const gain = gains[at] ?? 1;
+    const next = gains[at + 1] ?? gain;
+    return sample * (gain + (place - at) * (next - gain));
+  });
+}
+
+/** For each window the root mean square of `LOUDEST_WINDOWS` windows up to it, and of all samples where there are fewer. */
+function loudnessOf(block: Float32Array): number[] {
   const powers: number[] = [];
+  const loudness: number[] = [];
+  const samples = Math.min(block.length, LOUDEST_WINDOWS * WINDOW_SAMPLES);
   let sum = 0;
-  let most = 0;
   for (let start = 0; start < block.length; start += WINDOW_SAMPLES) {
     const power = powerOf(block.subarray(start, start + WINDOW_SAMPLES));
     powers.push(power);
     sum += power - (powers.at(-1 - LOUDEST_WINDOWS) ?? 0);
-    most = Math.max(most, sum);
+    loudness.push(Math.sqrt(Math.max(0, sum) / samples));
   }
-  return block.length === 0 ? 0 : Math.sqrt(most / Math.min(block.length, LOUDEST_WINDOWS * WINDOW_SAMPLES));
+  return loudness;
 }
 
 /** The sum of the squares. */
