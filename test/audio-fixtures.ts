@@ -139,6 +139,7 @@ export function createFakeEngine(options: { failAtRead?: number; error?: Error }
       engine.opened += 1;
       return {
         info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec: declared / 2 / RATE },
+        lost: [],
         async read(maxSamples) {
           reads += 1;
           await new Promise((resolve) => setImmediate(resolve));
@@ -168,8 +169,8 @@ export async function collect(path: string, options: OpenAudioOptions) {
     samples.set(block, at);
     at += block.length;
   }
-  const { format, durationSec, track } = source;
-  return { samples, blocks, format, durationSec, track };
+  const { format, durationSec, track, lost = [] } = source;
+  return { samples, blocks, format, durationSec, track, lost };
 }
 
 /** Measures level and pitch in the middle of the audio, where no codec's run-in or run-out reaches. */

@@ -1,8 +1,8 @@
 #include "audio/audio_file.h"
 
 #include "audio/decoder_limits.h"
+#include "audio/frames.h"
 #include "audio/miniaudio_config.h"
-#include "audio/mp3_frames.h"
 #include "audio/resampler.h"
 #include "backend.h"
 
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
 namespace voxgate {
 namespace {
@@ -24,6 +25,18 @@ constexpr size_t kBlockFrames = 4096;
 constexpr double kCancelled = 1.0 / 64;
 constexpr double kHeardAgain = 1.0 / 4;
 constexpr float kFadeSec = 0.01F; // from one to the other without a click
+// A longer loss is an error in the file. ffmpeg fills gaps up to the same length (`src/audio/ffmpeg.ts`).
+constexpr double kMaxLossSec = 600;
+// Encoders round to whole frames, so a header may name a little more than there is. `src/audio/open.ts` has the
+// same number.
+constexpr double kEndSlackSec = 1;
+// Losses that are closer to each other than this are one, as are those after the most.
+constexpr double kApartSec = 1;
+constexpr size_t kMaxLosses = 256;
+// Programs that do not know the length of a WAV write this or more; sox writes a little less than 2^31.
+constexpr uint64_t kUnknownWavBytes = 0x7FFF0000;
+// A FLAC and its first metadata block, which all have (RFC 9639, sections 8.1 and 8.2).
+constexpr std::string_view kFlacMark{"fLaC\0\0\0\x22", 8};
 // Decoders share a few threads, so no file keeps one for longer than this while others wait.
 constexpr std::chrono::milliseconds kMaxTurn{50};
 
@@ -84,46 +97,98 @@ ma_allocation_callbacks allocation(DecoderLimits& limits) {
 }
 
 // An open file that miniaudio's decoders can read. `calls` must be the first member, because miniaudio looks
-// for the functions there.
+// for the functions there. Of FLAC files that were joined the decoder sees one at a time: each has a rate and
+// channels of its own.
 struct Input {
-  Input(FilePtr opened, uint64_t file_bytes) : file(std::move(opened)), size(static_cast<long>(file_bytes)) {
+  Input(FilePtr opened, uint64_t file_bytes, bool joined)
+      : file(std::move(opened)), size(static_cast<long>(file_bytes)), end(size), may_be_joined(joined) {
     calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
-      *handle = static_cast<Input*>(self)->file.get();
+      *handle = self;
       return MA_SUCCESS;
     };
     calls.onClose = [](ma_vfs*, ma_vfs_file) { return MA_SUCCESS; };
     calls.onRead = [](ma_vfs*, ma_vfs_file handle, void* to, size_t bytes, size_t* read) {
-      *read = 0;
       const auto* limits = DecoderLimits::current();
-      if (limits == nullptr || !limits->admit_input())
-        return MA_AT_END;
-      *read = std::fread(to, 1, bytes, static_cast<std::FILE*>(handle));
+      const bool may_read = limits != nullptr && limits->admit_input();
+      *read = may_read ? static_cast<Input*>(handle)->read(to, bytes) : 0;
       return *read > 0 ? MA_SUCCESS : MA_AT_END;
     };
     // A chunk of WAV that is shorter than its content makes miniaudio skip 2^64 bytes, in thousands of
     // millions of steps. None begins behind the end of the file.
-    calls.onSeek = [](ma_vfs* self, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
+    calls.onSeek = [](ma_vfs*, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
+      const auto& input = *static_cast<const Input*>(handle);
       const auto* limits = DecoderLimits::current();
       const bool behind_end =
-          origin == ma_seek_origin_current && offset > 0 &&
-          std::ftell(static_cast<std::FILE*>(handle)) > static_cast<const Input*>(self)->size;
+          origin == ma_seek_origin_current && offset > 0 && std::ftell(input.file.get()) > input.size;
       if (behind_end || limits == nullptr || !limits->admit_input())
         return MA_BAD_SEEK;
       const int whence = origin == ma_seek_origin_start ? SEEK_SET
                          : origin == ma_seek_origin_end ? SEEK_END
                                                         : SEEK_CUR;
-      const bool moved = std::fseek(static_cast<std::FILE*>(handle), static_cast<long>(offset), whence) == 0;
+      const long from = origin == ma_seek_origin_start ? input.begin : 0;
+      const bool moved = std::fseek(input.file.get(), from + static_cast<long>(offset), whence) == 0;
       return moved ? MA_SUCCESS : MA_BAD_SEEK;
     };
     calls.onTell = [](ma_vfs*, ma_vfs_file handle, ma_int64* offset) {
-      *offset = std::ftell(static_cast<std::FILE*>(handle));
+      const auto& input = *static_cast<const Input*>(handle);
+      *offset = std::ftell(input.file.get()) - input.begin;
       return *offset < 0 ? MA_IO_ERROR : MA_SUCCESS;
     };
   }
 
+  // Goes on to the next of the joined files; false after the last one.
+  bool next() {
+    if (next_ == 0)
+      return false;
+    begin = next_;
+    next_ = 0;
+    end = size;
+    return std::fseek(file.get(), begin, SEEK_SET) == 0;
+  }
+
+  size_t read(void* to, size_t bytes) {
+    const long at = std::ftell(file.get());
+    if (at < 0 || at >= end)
+      return 0;
+    const auto most = static_cast<size_t>(end - at);
+    const size_t got = std::fread(to, 1, std::min(bytes, most), file.get());
+    if (may_be_joined)
+      find_next({static_cast<const char*>(to), got}, at);
+    return std::min(got, static_cast<size_t>(end - at));
+  }
+
   ma_vfs_callbacks calls{};
   FilePtr file;
-  long size; // in bytes
+  long size;      // in bytes
+  long begin = 0; // of the part that is read
+  long end;       // of that part, as far as is known
+
+ private:
+  // Looks for the start of another file in what was read, also across two reads.
+  void find_next(std::string_view bytes, long at) {
+    if (at != tail_end_)
+      tail_.clear();
+    const long from = at - static_cast<long>(tail_.size());
+    tail_.append(bytes);
+    for (size_t found = tail_.find(kFlacMark); found != std::string::npos && next_ == 0;
+         found = tail_.find(kFlacMark, found + 1)) {
+      const long place = from + static_cast<long>(found);
+      if (first_ < 0)
+        first_ = place;
+      if (place <= std::max(begin, first_))
+        continue;
+      next_ = place;
+      end = std::max(place, at); // the bytes of it that an earlier read gave are the begin of no frame
+    }
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), kFlacMark.size() - 1));
+    tail_end_ = at + static_cast<long>(bytes.size());
+  }
+
+  bool may_be_joined;
+  long first_ = -1; // where the first file begins, behind its tags
+  long next_ = 0;   // where the next one begins; 0 as long as none is known
+  std::string tail_;
+  long tail_end_ = 0;
 };
 
 } // namespace
@@ -132,49 +197,26 @@ class AudioFile::Decoder {
  public:
   Decoder(const std::string& path, FilePtr file, uint64_t bytes, AudioFormat format, int channel,
           const CancelToken& cancel)
-      : input_(std::move(file), bytes) {
-    // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
-    // any filter gets them.
-    auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
-    config.encodingFormat = encoding(format);
-    config.allocationCallbacks = allocation(limits_);
+      : path_(path), format_(format), input_(std::move(file), bytes, format == AudioFormat::flac),
+        channel_(channel) {
     const DecoderLimits::Scope scope(limits_, cancel);
-    // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
-    const auto result = format == AudioFormat::vorbis
-                            ? ma_decoder_init_file(path.c_str(), &config, &opened_.decoder)
-                            : ma_decoder_init_vfs(&input_, path.c_str(), &config, &opened_.decoder);
-    opened_.is_open = result == MA_SUCCESS;
+    open();
     cancel.check();
-    if (!opened_.is_open)
-      bad_audio(std::string("The file is broken or not ") + audio_format_name(format) + " audio");
-    ma_format sample_format = ma_format_unknown;
-    ma_uint32 file_channels = 0;
-    ma_uint32 file_rate = 0;
-    ma_decoder_get_data_format(&opened_.decoder, &sample_format, &file_channels, &file_rate, nullptr, 0);
-    if (sample_format != ma_format_f32 || file_channels < 1 || file_channels > kMaxChannels)
-      bad_audio("The audio has " + std::to_string(file_channels) + " channels; 1 to 32 can be read");
-    if (file_rate < kMinRate || file_rate > kMaxRate)
-      bad_audio("The audio has a sample rate of " + std::to_string(file_rate) +
-                " Hz; 2000 to 384000 can be read");
-    channels = static_cast<int>(file_channels);
-    rate = static_cast<int>(file_rate);
-    channel_ = channel;
-    is_mp3_ = format == AudioFormat::mp3;
-    block_rate_ = rate;
+    require_readable();
+    block_.rate = rate;
     resampler_ = std::make_unique<Resampler>(rate);
-    frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMp3Channels));
     mono_.reserve(kBlockFrames);
   }
 
   // The duration in seconds if the header holds it, else -1. For MP3, miniaudio would decode the whole file.
-  double header_duration(AudioFormat format, uint64_t file_bytes) {
-    if (format != AudioFormat::wav && format != AudioFormat::flac)
+  double header_duration(uint64_t file_bytes) {
+    if (format_ != AudioFormat::wav && format_ != AudioFormat::flac)
       return -1;
     ma_uint64 frames = 0;
-    if (ma_decoder_get_length_in_pcm_frames(&opened_.decoder, &frames) != MA_SUCCESS || frames == 0)
+    if (ma_decoder_get_length_in_pcm_frames(&opened_->decoder, &frames) != MA_SUCCESS || frames == 0)
       return -1;
     // Programs that write to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
-    if (format == AudioFormat::wav && frames > 4 * file_bytes)
+    if (format_ == AudioFormat::wav && frames > 4 * file_bytes)
       return -1;
     return static_cast<double>(frames) / rate;
   }
@@ -182,33 +224,150 @@ class AudioFile::Decoder {
   // Appends one block of samples; false if there are no more.
   bool next(std::vector<float>& output, const CancelToken& cancel) {
     const DecoderLimits::Scope scope(limits_, cancel);
-    const auto block = is_mp3_ ? read_mp3(opened_.decoder, frames_) : read_block();
-    cancel.check(); // an aborted read must not pass for the end of the file
     const size_t before = output.size();
-    if (block.frames == 0 || block.rate != block_rate_)
-      resampler_->finish(output);
-    if (block.frames > 0) {
-      if (block.rate != block_rate_)
-        resampler_->begin(block.rate);
-      block_rate_ = block.rate;
-      to_mono(block);
-      resampler_->process(mono_, output);
-    }
+    const bool more = silent_ > 0 ? append_silence(output) : append_block(output, cancel);
     // The filter overshoots 1 at steps of full scale.
     for (size_t i = before; i < output.size(); ++i)
       output[i] = sane(output[i]);
-    return block.frames > 0;
+    return more;
   }
 
   int channels = 0;
   int rate = 0;
+  std::vector<Loss> losses;
 
  private:
+  // Opens the file, or of FLAC files that were joined the one at which the input stands.
+  void open() {
+    opened_.reset();
+    opened_ = std::make_unique<Opened>(limits_);
+    last_ = {};
+    // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
+    // any filter gets them.
+    auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
+    config.encodingFormat = encoding(format_);
+    config.allocationCallbacks = allocation(limits_);
+    // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
+    const auto result = format_ == AudioFormat::vorbis
+                            ? ma_decoder_init_file(path_.c_str(), &config, &opened_->decoder)
+                            : ma_decoder_init_vfs(&input_, path_.c_str(), &config, &opened_->decoder);
+    opened_->is_open = result == MA_SUCCESS;
+    if (!opened_->is_open)
+      return;
+    ma_format sample_format = ma_format_unknown;
+    ma_uint32 file_channels = 0;
+    ma_uint32 file_rate = 0;
+    ma_decoder_get_data_format(&opened_->decoder, &sample_format, &file_channels, &file_rate, nullptr, 0);
+    channels = sample_format == ma_format_f32 ? static_cast<int>(file_channels) : 0;
+    rate = static_cast<int>(file_rate);
+    frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMp3Channels));
+  }
+
+  bool has_rate() const { return rate >= kMinRate && rate <= kMaxRate; }
+  bool has_channels() const { return channels >= 1 && channels <= kMaxChannels; }
+  bool is_readable() const { return opened_->is_open && has_channels() && has_rate(); }
+
+  void require_readable() const {
+    if (!opened_->is_open)
+      bad_audio(std::string("The file is broken or not ") + audio_format_name(format_) + " audio");
+    if (!has_channels())
+      bad_audio("The audio has " + std::to_string(channels) + " channels; 1 to 32 can be read");
+    if (!has_rate())
+      bad_audio("The audio has a sample rate of " + std::to_string(rate) + " Hz; 2000 to 384000 can be read");
+  }
+
+  bool append_block(std::vector<float>& output, const CancelToken& cancel) {
+    const bool is_waiting = block_.frames > 0 && block_.lost > 0; // for the silence before it to end
+    const int last_rate = block_.rate;
+    if (!is_waiting)
+      block_ = is_readable() ? read_block() : SampleBlock{};
+    cancel.check(); // an aborted read must not pass for the end of the file
+    if (last_rate != 0 && block_.rate != last_rate)
+      resampler_->finish(output);
+    if (block_.frames == 0)
+      return open_next();
+    if (block_.rate != last_rate)
+      resampler_->begin(block_.rate);
+    if (block_.lost > 0 && !is_waiting) {
+      silent_ = note_lost(block_.lost);
+      return true;
+    }
+    block_.lost = 0;
+    to_mono(block_);
+    clock_ += static_cast<double>(block_.frames) / block_.rate;
+    resampler_->process(mono_, output);
+    return true;
+  }
+
+  // Goes on to the next of the joined files; false after the last one.
+  bool open_next() {
+    note_missing_end();
+    if (!input_.next())
+      return false;
+    open();
+    return true;
+  }
+
   SampleBlock read_block() {
+    if (format_ == AudioFormat::mp3)
+      return read_mp3(opened_->decoder, frames_);
+    if (format_ == AudioFormat::flac)
+      return read_flac(opened_->decoder, frames_, last_);
     ma_uint64 read = 0;
-    ma_decoder_read_pcm_frames(&opened_.decoder, frames_.data(), kBlockFrames, &read);
+    ma_decoder_read_pcm_frames(&opened_->decoder, frames_.data(), kBlockFrames, &read);
     return {static_cast<size_t>(read), channels, rate};
   }
+
+  // A block of the silence that stands for what was lost.
+  bool append_silence(std::vector<float>& output) {
+    const auto frames = static_cast<size_t>(std::min<uint64_t>(silent_, kBlockFrames));
+    mono_.assign(frames, 0);
+    silent_ -= frames;
+    clock_ += static_cast<double>(frames) / block_.rate;
+    resampler_->process(mono_, output);
+    return true;
+  }
+
+  // Returns the samples of silence that stand for what was lost.
+  uint64_t note_lost(uint64_t frames) {
+    const double sec = std::min(static_cast<double>(frames) / block_.rate, kMaxLossSec);
+    note_loss(clock_, clock_ + sec);
+    lost_ += frames;
+    return static_cast<uint64_t>(sec * block_.rate);
+  }
+
+  // What the header names, beyond what could be read.
+  void note_missing_end() {
+    const double sec = is_readable() ? missing_sec() : 0;
+    if (sec > kEndSlackSec || !is_readable())
+      note_loss(clock_, clock_ + sec);
+    lost_ = 0;
+    begun_ = clock_;
+  }
+
+  double missing_sec() {
+    auto& decoder = opened_->decoder;
+    const double heard = clock_ - begun_;
+    if (format_ == AudioFormat::mp3)
+      return (static_cast<double>(unread_frames_mp3(decoder)) - static_cast<double>(lost_)) / rate;
+    if (format_ == AudioFormat::flac)
+      return static_cast<double>(named_frames_flac(decoder)) / rate - heard;
+    if (format_ != AudioFormat::wav)
+      return 0;
+    const auto bytes = wav_bytes(decoder);
+    if (bytes.held == 0 || bytes.named <= bytes.held || bytes.named >= kUnknownWavBytes)
+      return 0;
+    return heard * static_cast<double>(bytes.named - bytes.held) / static_cast<double>(bytes.held);
+  }
+
+  void note_loss(double start, double end) {
+    const bool is_next = !losses.empty() && start - losses.back().end_sec < kApartSec;
+    if (is_next || losses.size() >= kMaxLosses)
+      losses.back().end_sec = end;
+    else
+      losses.push_back({start, end});
+  }
+
   void to_mono(const SampleBlock& block) {
     const auto width = static_cast<size_t>(block.channels);
     const bool is_one = channel_ >= 0 && channel_ < block.channels;
@@ -263,12 +422,18 @@ class AudioFile::Decoder {
     bool is_open = false;
   };
 
+  std::string path_;
+  AudioFormat format_;
   DecoderLimits limits_;
   Input input_;
-  Opened opened_{limits_};
-  int channel_ = kAllChannels; // the one that is read
-  bool is_mp3_ = false;
-  int block_rate_ = 0; // of the last block
+  std::unique_ptr<Opened> opened_;
+  int channel_; // the one that is read, or all
+  FlacFrame last_;
+  SampleBlock block_;   // the last one, or one that comes when `silent_` is over
+  uint64_t silent_ = 0; // samples of silence that come first
+  uint64_t lost_ = 0;   // samples of this file that were lost
+  double clock_ = 0;    // the seconds so far
+  double begun_ = 0;    // those at which this one of the joined files began
   std::unique_ptr<Resampler> resampler_;
   std::vector<float> frames_;
   std::vector<float> mono_;
@@ -289,7 +454,7 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int cha
   if (std::fseek(file.get(), 0, SEEK_SET) != 0)
     bad_audio("The audio file cannot be read");
   decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, channel, cancel);
-  info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(format, bytes)};
+  info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(bytes)};
   while (!decode(1, cancel)) {
   }
   if (ready_.empty())
@@ -297,6 +462,10 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int cha
 }
 
 AudioFile::~AudioFile() = default;
+
+const std::vector<AudioFile::Loss>& AudioFile::losses() const {
+  return decoder_->losses;
+}
 
 bool AudioFile::decode(size_t samples, const CancelToken& cancel) {
   if (cut_off_)

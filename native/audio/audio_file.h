@@ -12,7 +12,8 @@ namespace voxgate {
 // An audio file that is read from front to back as 16 kHz mono float32: finite, in -1..1, the average of the
 // file's channels (or half the difference of two that cancel each other in it) or one of them. Only one
 // thread at a time may use it. Any bytes lead to Failure{bad_audio} at worst, at a bounded cost
-// (audio/decoder_limits.h). A file that is cut or damaged ends where decoding stopped.
+// (audio/decoder_limits.h). What is damaged in the middle of a file is silent, so that what follows has its
+// time, and `losses` has its place.
 //
 // Each call throws Failure{cancelled} soon after its token is set. Later calls throw Failure{closed}, because
 // the decoder was stopped in the middle of a block.
@@ -25,6 +26,12 @@ class AudioFile {
     double duration_sec; // the duration in the header; negative if only decoding would show it
   };
 
+  // Audio that the file should have and that cannot be read.
+  struct Loss {
+    double start_sec;
+    double end_sec;
+  };
+
   static constexpr int kAllChannels = -1;
   static constexpr int kMaxChannels = 32;
 
@@ -34,6 +41,8 @@ class AudioFile {
   ~AudioFile();
 
   const Info& info() const { return info_; }
+  // What was lost in the samples so far. At the end of the file also what its header names beyond them.
+  const std::vector<Loss>& losses() const;
 
   // Decodes for about 50 ms at most. True if `samples` samples, or all that are left, can be taken.
   bool decode(size_t samples, const CancelToken& cancel = {});

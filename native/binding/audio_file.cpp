@@ -16,8 +16,8 @@ using Opened = std::shared_ptr<AudioFile>;
 void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
   const auto constructor =
       DefineClass(env, "AudioFile",
-                  {getter<&AudioFileObject::info>("info"), method<&AudioFileObject::read>("read"),
-                   method<&AudioFileObject::close>("close")});
+                  {getter<&AudioFileObject::info>("info"), getter<&AudioFileObject::lost>("lost"),
+                   method<&AudioFileObject::read>("read"), method<&AudioFileObject::close>("close")});
   Environment::of(env).audio_file_class = Napi::Persistent(constructor);
   exports.Set("openAudio", Napi::Function::New(env, entry<open>, "openAudio"));
 }
@@ -74,14 +74,27 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   else
     callbacks.cancel->close();
   return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
-                   [file = file_, count](const Job& job) -> Result {
+                   [file = file_, lost = lost_, count](const Job& job) -> Result {
                      if (!file->decode(count, *job.cancel))
                        return {};
                      auto samples = file->take(count);
-                     return [samples = std::move(samples)](Napi::Env e) -> Napi::Value {
+                     return [samples = std::move(samples), lost, losses = file->losses()](Napi::Env e) -> Napi::Value {
+                       *lost = losses;
                        return samples.empty() ? e.Null() : Napi::Value(to_js(e, samples));
                      };
                    });
+}
+
+Napi::Value AudioFileObject::lost(const Napi::CallbackInfo& info) {
+  const auto env = info.Env();
+  auto list = Napi::Array::New(env, lost_->size());
+  for (uint32_t i = 0; i < lost_->size(); ++i) {
+    auto loss = Napi::Object::New(env);
+    loss.Set("startSec", (*lost_)[i].start_sec);
+    loss.Set("endSec", (*lost_)[i].end_sec);
+    list.Set(i, loss);
+  }
+  return list;
 }
 
 Napi::Value AudioFileObject::close(const Napi::CallbackInfo& info) {

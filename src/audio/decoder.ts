@@ -13,10 +13,18 @@ export const BLOCK_SAMPLES = 500 * 512;
 /** The left or the right channel of a stereo file. */
 export type Channel = 0 | 1;
 
+/** Audio that the file should have and that cannot be read, in seconds of the decoded audio, which is silent there. */
+export interface Loss {
+  readonly startSec: number;
+  readonly endSec: number;
+}
+
 /** Decodes one file to 16 kHz mono float32. It has one user, which makes one `read` at a time. */
 export interface Decoder {
   /** The duration that the header gives, in seconds; null if the header gives no credible duration. */
   readonly durationSec: number | null;
+  /** What was lost in the blocks so far; after the last one also what the header names beyond them. */
+  readonly lost: readonly Loss[];
   /**
    * The next block; the last one may be shorter, and after it comes null. A damaged file gives the part that can be
    * decoded. Rejects with a GatewayError when no part can be decoded, and with `signal.reason` after an abort.

@@ -9,6 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { type Notes, readNotes } from './ffmpeg-notes.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
 import { createMidSide } from './mid-side.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
@@ -17,7 +18,6 @@ import type { Track } from './tracks.ts';
 
 /** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
 export const ENDED_BY_SIGNAL = 255;
-const STDERR_WINDOW_CHARS = 4096;
 
 export interface FfmpegDecoder extends Decoder {
   /** The audio tracks of the file. Resolves when the first block is read, or the process has ended. */
@@ -40,7 +40,7 @@ export async function openFfmpegDecoder(
   const { child, exited, kill } = await startDecoding(path, container, ffmpeg, limits);
   const leaving = onAbort(signal, kill);
   const beforeTimeout = createTimeout(kill);
-  const notes = readNotes(child.stderr);
+  const notes = readNotes(child.stderr, LONGEST_GAP_SEC, container.isDamaged === true);
   let delivered = 0;
   let closed = false;
   const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined);
@@ -60,6 +60,9 @@ export async function openFfmpegDecoder(
     get durationSec() {
       return notes.durationSec;
     },
+    get lost() {
+      return notes.lost;
+    },
     tracks: () => notes.tracks,
     async read() {
       signal?.throwIfAborted();
@@ -69,7 +72,10 @@ export async function openFfmpegDecoder(
         const samples = await fill(block);
         delivered += samples;
         if (channel !== undefined) refuseOtherThanStereo((await notes.tracks)[track]?.layout, limits);
-        if (samples < blockSamples) await requireEnd();
+        if (samples < blockSamples) {
+          await requireEnd();
+          notes.end(delivered / SAMPLE_RATE, NAMES_LENGTH.has(container.demuxer));
+        }
         return samples;
       });
       signal?.throwIfAborted();
@@ -242,23 +248,30 @@ export async function startFfmpeg(command: string, args: string[]) {
 
 /** A longer gap is an error in the file; ffmpeg would hold all of its silence in memory. */
 const LONGEST_GAP_SEC = 600;
-/** What `FROM_TIMES` remembers from frame to frame, in seconds. */
-const [END, BEGIN, TAKEN_OFF] = ['ld(0)', 'ld(1)', 'ld(2)'];
+/** A shorter one may be the rounding of the clock of the container. */
+const SHORTEST_GAP_SEC = 0.01;
+/** Where ffmpeg tells of damage, it is between two times that are printed this far from each other. */
+const PRINT_SEC = 0.25;
+/** What the filters remember from frame to frame, in seconds. */
+const [END, BEGIN, TAKEN_OFF, NEXT_PRINT] = ['ld(0)', 'ld(1)', 'ld(2)', 'ld(3)'];
 /**
  * Gives each frame of sound the time that it has in the file, but never one before the end of the sound so far: files that
  * were joined begin again at 0, and nothing may be lost. A frame without a time follows the last one, because NaN is
  * between no two numbers. The expression is one of ffmpeg's `asetpts`, which begins anew where the rate or the channels
- * change. It prints when the sound begins.
+ * change. It prints when the sound begins, the time as it goes on, and with a minus the length of each gap.
  */
 const FROM_TIMES = [
   `st(1,PTS*TB-${TAKEN_OFF})`,
   `if(gt(${BEGIN}-${END},${LONGEST_GAP_SEC}),st(2,${TAKEN_OFF}+${BEGIN}-${END}))`,
   `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`,
-  `if(eq(N,0),print(${BEGIN}))`,
+  `st(4,gt(N,0)*gt(${BEGIN}-${END},${SHORTEST_GAP_SEC}))`,
+  `if(ld(4),print(${END}-${BEGIN}))`,
+  `if(ld(4)+gte(${BEGIN},${NEXT_PRINT}),st(3,print(${BEGIN})+${PRINT_SEC}))`,
   `st(0,${BEGIN}+S/SR)`,
   `${BEGIN}/TB`,
 ].join(';');
-const PRINTED = /^(\d+\.\d{6})$/m;
+/** Prints the time as the sound goes on, where the file has no clock. */
+const COUNTED = `if(gte(S/SR,${NEXT_PRINT}),st(3,print(S/SR)+${PRINT_SEC}));PTS`;
 /** Writes silence where recorders left out what was silent. */
 const FILL_GAPS = 'aresample=async=1';
 /**
@@ -271,6 +284,10 @@ const midSide = (rate: string) =>
     `[two]aformat=channel_layouts=stereo,pan=mono|c0=0.5*c0-0.5*c1,${rate}[side]`,
     '[mid][side]join=inputs=2:channel_layout=stereo',
   ].join(';');
+/** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
+const NAMES_LENGTH = new Set([
+  ...['aiff', 'asf', 'au', 'avi', 'caf', 'flv', 'matroska', 'mov', 'tta', 'w64', 'wv'],
+]);
 /** The demuxers of the formats that have a clock. */
 const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg']);
 /**
@@ -299,10 +316,12 @@ function ffmpegArguments(
   const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
   const decoded = channel === undefined ? [midSide(rate)] : [`pan=mono|c0=c${channel}`, rate];
   // The gaps are filled last, because their silence is the smallest then.
-  const filters = isTimed ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS] : decoded;
+  const filters = isTimed
+    ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS]
+    : [`asetpts='${COUNTED}'`, ...decoded];
   return [
     // ffmpeg prints the duration only at the level "info".
-    ...['-hide_banner', '-v', 'info', '-nostats', '-nostdin', '-threads', '1'],
+    ...['-hide_banner', '-v', 'level+info', '-nostats', '-nostdin', '-threads', '1'],
     ...KEEP_TIMES,
     ...inputArguments(path, demuxer, track),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
@@ -311,91 +330,4 @@ function ffmpegArguments(
     // One second more than `open.ts` allows, so that it sees when a file is too long.
     ...['-t', String(maxAudioSec + 2), '-f', 'f32le', 'pipe:1'],
   ];
-}
-
-interface Notes {
-  durationSec: number | null;
-  noStream: boolean;
-  /** When the sound begins in the file, seconds; null where the times of the file do not count. */
-  beginSec: number | null;
-  /** The audio tracks, once all are listed or the process has ended. */
-  tracks: Promise<readonly Track[]>;
-  /** Sound has come, and all tracks are listed before it. */
-  endTracks(): void;
-}
-
-/** A line of ffmpeg's list of the streams, such as `Stream #0:1[0x2](eng): Audio: aac, 48000 Hz, stereo (default)`. */
-const AUDIO_LINE = /^ {2,4}Stream #0:(\d+)(?:\[0x[\da-f]+\])?(?:\(([\w-]+)\))?: Audio: (.*)$/;
-/** More are not told apart; no film has as many. */
-const MOST_TRACKS = 64;
-
-function trackIn(language: string | undefined, described: string): Track {
-  return {
-    isDecodable: !described.startsWith('none'),
-    isDefault: described.includes('(default)'),
-    isComment: described.includes('(comment)'),
-    language,
-    layout: / Hz, ([^,]+)/.exec(described)?.[1] ?? '',
-  };
-}
-
-/** Collects the audio tracks from ffmpeg's list of streams, line by line, until what it does with them is listed. */
-function createTrackList() {
-  const found = new Map<number, Track>();
-  let resolve: (tracks: readonly Track[]) => void = () => undefined;
-  const promise = new Promise<readonly Track[]>((settle) => {
-    resolve = settle;
-  });
-  let isOver = false;
-  const end = () => {
-    isOver = true;
-    resolve([...found].sort(([a], [b]) => a - b).map(([, track]) => track));
-  };
-  return {
-    promise,
-    end,
-    read(line: string) {
-      if (isOver) return;
-      if (line.startsWith('Stream mapping:')) return end();
-      const [, index, language, described] = AUDIO_LINE.exec(line) ?? [];
-      if (described !== undefined && found.size < MOST_TRACKS)
-        found.set(Number(index), trackIn(language, described));
-    },
-  };
-}
-
-/**
- * Reads what ffmpeg says about the file. Its lines hold the metadata of the file, which has no bound, so only the last
- * `STDERR_WINDOW_CHARS` are kept.
- */
-function readNotes(stderr: NodeJS.ReadableStream): Notes {
-  const list = createTrackList();
-  const notes: Notes = {
-    durationSec: null,
-    noStream: false,
-    beginSec: null,
-    tracks: list.promise,
-    endTracks: list.end,
-  };
-  let line = '';
-  stderr.on('close', list.end);
-  // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
-  let isGuess = false;
-  let window = '';
-  stderr.setEncoding('utf8');
-  stderr.on('data', (text: string) => {
-    window += text;
-    isGuess ||= window.includes('Estimating duration from bitrate');
-    const [, hours, minutes, seconds] = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/m.exec(window) ?? [];
-    if (hours !== undefined && !isGuess)
-      notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
-    const lines = (line + text).split('\n');
-    line = lines.pop()?.slice(0, STDERR_WINDOW_CHARS) ?? '';
-    lines.forEach(list.read);
-    const [, begin] = PRINTED.exec(window) ?? [];
-    if (begin !== undefined) notes.beginSec ??= Math.min(Number(begin), LONGEST_GAP_SEC);
-    notes.noStream ||= window.includes('matches no streams');
-    window = window.slice(-STDERR_WINDOW_CHARS);
-  });
-  return notes;
 }

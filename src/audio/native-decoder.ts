@@ -1,7 +1,7 @@
 /** Decodes audio with the addon, on threads of the addon. */
 import { stat } from 'node:fs/promises';
 import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
-import { closedWhileRead, type Decoder, type DecoderLimits } from './decoder.ts';
+import { closedWhileRead, type Decoder, type DecoderLimits, type Loss, SAMPLE_RATE } from './decoder.ts';
 import { refuseChannels } from './refusal.ts';
 
 /**
@@ -22,19 +22,28 @@ export async function openNativeDecoder(
   }
   let pending: Promise<unknown> = Promise.resolve();
   let closed = false;
+  let samples = 0;
+  const unread: Loss[] = [];
 
   async function readBlock(): Promise<Float32Array | null> {
     try {
-      return await file.read(blockSamples, { signal });
+      const block = await file.read(blockSamples, { signal });
+      samples += block?.length ?? 0;
+      return block;
     } catch (error) {
-      // Damage in the middle of a file ends the audio, and the part before it is transcribed.
-      if (isBadAudio(error)) return null;
-      throw error;
+      if (!isBadAudio(error)) throw error;
+      // Damage that the decoder cannot pass ends the audio, and the part before it is transcribed.
+      const endSec = samples / SAMPLE_RATE;
+      unread.push({ startSec: endSec, endSec });
+      return null;
     }
   }
 
   return {
     durationSec: credibleDuration(file.info, size),
+    get lost() {
+      return [...file.lost, ...unread];
+    },
     async read() {
       signal?.throwIfAborted();
       if (closed) throw closedWhileRead();

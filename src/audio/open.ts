@@ -8,10 +8,11 @@ import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import type { ProcessPlaces } from '../limits/process-places.ts';
-import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, type Loss, SAMPLE_RATE } from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
+import { sniffPages } from './ogg-pages.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
 import {
@@ -19,14 +20,13 @@ import {
   HEAD_BYTES,
   sniffAfterTag,
   sniffContainer,
-  sniffOggEnd,
   tagLength,
+  VORBIS,
 } from './sniff.ts';
 import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from './tracks.ts';
 
 /** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
-const OGG_TAIL_BYTES = 65_536 + 18; // holds the largest page
 const MAX_TAGS = 8;
 
 export interface OpenAudioOptions extends TrackWish {
@@ -56,6 +56,8 @@ export interface AudioSource extends AsyncDisposable {
   readonly durationSec: number | null;
   /** The number of the audio track, from 0, where the file has several; absent where it has one. */
   readonly track?: number | undefined;
+  /** What of the blocks so far was lost to damage; absent for what is no file. */
+  readonly lost?: readonly Loss[];
   /**
    * All of the audio, in blocks of `blockSamples`; the last one may be shorter. Each block belongs to the consumer.
    * The source decodes at most one block ahead, and closes when the consumer leaves the loop. The iteration throws
@@ -74,7 +76,7 @@ type Opened = { decoder: Decoder; first: Float32Array; track?: number | undefine
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
   const { maxAudioSec, channel, channelField, track, signal, blockSamples = BLOCK_SAMPLES } = options;
   signal?.throwIfAborted();
-  const container = await sniffFile(path);
+  const container = await sniffFile(path, signal);
   const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, channelField, track, signal };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
@@ -87,7 +89,7 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
   }
 }
 
-async function sniffFile(path: string): Promise<Container> {
+async function sniffFile(path: string, signal: AbortSignal | undefined): Promise<Container> {
   const file = await open(path);
   try {
     const { size } = await file.stat();
@@ -109,7 +111,7 @@ async function sniffFile(path: string): Promise<Container> {
         'the content is not audio or video in a known format (its name and declared type do not count)',
       );
     }
-    return sniffOggEnd(found, head, await readAt(Math.max(0, size - OGG_TAIL_BYTES), OGG_TAIL_BYTES));
+    return found === VORBIS ? await sniffPages(readAt, signal) : found;
   } finally {
     await file.close();
   }
@@ -229,6 +231,9 @@ function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
     get durationSec() {
       return decoder.durationSec;
     },
+    get lost() {
+      return decoder.lost;
+    },
     read: () => decoder.read(),
     async close() {
       try {
@@ -294,6 +299,9 @@ function createSource(
     track,
     get durationSec() {
       return decoder.durationSec;
+    },
+    get lost() {
+      return decoder.lost;
     },
     blocks() {
       if (started) throw new Error('The blocks of an audio source can be read only once');

@@ -48,6 +48,9 @@ export function withoutRepeats(
     get durationSec() {
       return decoder.durationSec;
     },
+    get lost() {
+      return decoder.lost;
+    },
     async read() {
       const block = await decoder.read();
       samples += block?.length ?? 0;

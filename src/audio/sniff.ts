@@ -13,6 +13,8 @@ export interface Container {
   demuxer: string;
   /** True when the addon decodes the usual encodings in this container. */
   native: boolean;
+  /** True where the file is known to be damaged. */
+  isDamaged?: boolean;
 }
 
 function container(name: string, demuxer: string, native = false): Container {
@@ -22,8 +24,9 @@ function container(name: string, demuxer: string, native = false): Container {
 const WAV = container('wav', 'wav', true);
 const MP3 = container('mp3', 'mp3', true);
 const FLAC = container('flac', 'flac', true);
-const VORBIS = container('ogg vorbis', 'ogg', true);
-const OGG = container('ogg', 'ogg');
+/** Only if all of it is one stream, which its pages show. */
+export const VORBIS = container('ogg vorbis', 'ogg', true);
+export const OGG = container('ogg', 'ogg');
 const AAC = container('aac', 'aac');
 const AC3 = container('ac3', 'ac3');
 const EAC3 = container('eac3', 'eac3');
@@ -93,18 +96,6 @@ export function tagLength(head: Uint8Array): number {
   for (const byte of head.subarray(6, 10)) length = length * 128 + (byte & 0x7f);
   const footer = ((head[5] ?? 0) & 0x10) === 0 ? 0 : 10;
   return 10 + length + footer;
-}
-
-/**
- * Sends a chained or multiplexed Ogg file to ffmpeg: it ends in another logical stream than the first (RFC 3533,
- * section 4). The addon would stop at the end of the first stream, and ffmpeg reads all of them.
- */
-export function sniffOggEnd(start: Container, head: Uint8Array, tail: Uint8Array): Container {
-  if (start !== VORBIS) return start;
-  const end = Buffer.from(tail.buffer, tail.byteOffset, tail.byteLength);
-  const page = end.lastIndexOf('OggS', end.length - 18, 'latin1');
-  if (page < 0 || end.length < 18) return start;
-  return end.subarray(page + 14, page + 18).equals(head.subarray(14, 18)) ? start : OGG;
 }
 
 function sniffOgg(bytes: Buffer): Container {

@@ -1,6 +1,7 @@
 /** What the native addon exports, as native/binding/ defines it. Only addon.ts uses it. */
 import type {
   AudioFileInfo,
+  NativeAudioFile,
   ChunkOptions,
   DecodedSegment,
   DetectionOptions,
@@ -62,6 +63,7 @@ export interface AddonTurnDetector {
 }
 export interface AddonAudioFile {
   readonly info: AudioFileInfo;
+  readonly lost: NativeAudioFile['lost'];
   read(options: { maxSamples: number }): Job<Float32Array | null>;
   close(): void;
 }

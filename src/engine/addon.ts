@@ -174,6 +174,9 @@ function wrapTurnDetector(addon: Addon, model: AddonTurnDetector): TurnDetector 
 function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
   return {
     info: file.info,
+    get lost() {
+      return file.lost;
+    },
     read: (maxSamples, { signal } = {}) => run(addon, () => file.read({ maxSamples }), signal),
     close: () => file.close(),
   };

@@ -220,6 +220,11 @@ export interface OpenAudioFileOptions extends Pick<JobHooks, 'signal'> {
 export interface NativeAudioFile {
   readonly info: AudioFileInfo;
   /**
+   * What was lost to damage in the samples so far, in seconds; after the last ones also what the header names beyond
+   * them.
+   */
+  readonly lost: readonly { startSec: number; endSec: number }[];
+  /**
    * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
    * may run at a time. After an aborted call the file can only be closed.
    */

@@ -93,7 +93,7 @@ export interface Summary {
   durationSec: number;
   /** Seconds from taking the slot until its release, or until now while the session holds it. */
   tookSec: number;
-  /** The spans of speech, in seconds, that have no text, and why. */
+  /** The spans of speech, in seconds, that have no text, and why; also audio that is missing, as `damaged`. */
   dropped: { start: number; end: number; reason: string }[];
   /** The number of the audio track that was heard; absent where the audio has one. */
   track?: number;
@@ -244,7 +244,7 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
       ...run.spoken.most(),
       durationSec: run.samples / SAMPLE_RATE,
       tookSec: tookSec || (performance.now() - takenAt) / 1000,
-      dropped: run.dropped,
+      dropped: [...run.dropped, ...damaged(audio)].sort((a, b) => a.start - b.start),
       ...(audio.track !== undefined && { track: audio.track }),
       ...(request.channels && { spoken: summaryOf(run.turns) }),
       ...(run.pass && { spoken: run.pass.summary() }),
@@ -252,6 +252,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     [Symbol.asyncDispose]: release,
   };
 }
+
+/** The channels of a file are damaged together, so one of them tells it. */
+const damaged = ({ lost = [] }: AudioSource): Summary['dropped'] =>
+  lost.map(({ startSec, endSec }) => ({ start: startSec, end: endSec, reason: 'damaged' }));
 
 function speakerPassOptions(
   { request, input, route, signal }: Run,
