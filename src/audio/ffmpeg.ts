@@ -271,7 +271,7 @@ const FROM_TIMES = [
   `${BEGIN}/TB`,
 ].join(';');
 /** Prints the time as the sound goes on, where the file has no clock. */
-const COUNTED = `if(gte(S/SR,${NEXT_PRINT}),st(3,print(S/SR)+${PRINT_SEC}));PTS`;
+const COUNTED = `st(1,NB_CONSUMED_SAMPLES/SR);if(gte(${BEGIN},${NEXT_PRINT}),st(3,print(${BEGIN})+${PRINT_SEC}));PTS`;
 /** Writes silence where recorders left out what was silent. */
 const FILL_GAPS = 'aresample=async=1';
 /**
@@ -285,9 +285,7 @@ const midSide = (rate: string) =>
     '[mid][side]join=inputs=2:channel_layout=stereo',
   ].join(';');
 /** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
-const NAMES_LENGTH = new Set([
-  ...['aiff', 'asf', 'au', 'avi', 'caf', 'flv', 'matroska', 'mov', 'tta', 'w64', 'wv'],
-]);
+const NAMES_LENGTH = new Set(['aiff', 'asf', 'au', 'avi', 'flv', 'matroska', 'mov', 'tta', 'wv']);
 /** The demuxers of the formats that have a clock. */
 const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg']);
 /**

@@ -63,6 +63,10 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
       isMoreThanCut ||= !CUT.test(words);
     },
     end(heardSec, namedSec, isAlone) {
+      // What comes last may have a wrong time.
+      while ((found.at(-1)?.startSec ?? 0) > heardSec) found.pop();
+      const last = found.pop();
+      if (last !== undefined) found.push({ ...last, endSec: Math.min(last.endSec, heardSec) });
       const isShort = namedSec !== null && namedSec - heardSec > END_SLACK_SEC;
       if (isShort && (isAlone || toldSec !== null)) add(heardSec, namedSec);
       else if (toldSec !== null && isMoreThanCut) add(Math.min(toldSec, heardSec), heardSec);

@@ -26,9 +26,17 @@ function checksum(bytes: Uint8Array, from: number, to: number, before: number): 
   let sum = before;
   let at = from;
   for (; at + 4 <= to; at += 4) {
-    const word = sum ^ (((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number));
+    const word =
+      sum ^
+      (((bytes[at] as number) << 24) |
+        ((bytes[at + 1] as number) << 16) |
+        ((bytes[at + 2] as number) << 8) |
+        (bytes[at + 3] as number));
     sum =
-      (T3[word >>> 24] as number) ^ (T2[(word >>> 16) & 255] as number) ^ (T1[(word >>> 8) & 255] as number) ^ (T0[word & 255] as number);
+      (T3[word >>> 24] as number) ^
+      (T2[(word >>> 16) & 255] as number) ^
+      (T1[(word >>> 8) & 255] as number) ^
+      (T0[word & 255] as number);
   }
   for (; at < to; at += 1) sum = (sum << 8) ^ (T0[((sum >>> 24) ^ (bytes[at] as number)) & 255] as number);
   return sum;

@@ -8,7 +8,14 @@ import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import type { ProcessPlaces } from '../limits/process-places.ts';
-import { BLOCK_SAMPLES, type Channel, type Decoder, type DecoderLimits, type Loss, SAMPLE_RATE } from './decoder.ts';
+import {
+  BLOCK_SAMPLES,
+  type Channel,
+  type Decoder,
+  type DecoderLimits,
+  type Loss,
+  SAMPLE_RATE,
+} from './decoder.ts';
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
@@ -18,6 +25,7 @@ import { withoutRepeats } from './repeated-bytes.ts';
 import {
   type Container,
   HEAD_BYTES,
+  isLaterChunk,
   sniffAfterTag,
   sniffContainer,
   tagLength,
@@ -28,6 +36,9 @@ import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from '
 /** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
 const MAX_TAGS = 8;
+const LATER_CHUNK =
+  'it begins in the middle of a WebM or MP4 recording. Is it a later chunk of a MediaRecorder? Only the first chunk ' +
+  'has the head of the file, so send the recording whole, from its first chunk';
 
 export interface OpenAudioOptions extends TrackWish {
   engine: Pick<NativeEngine, 'openAudio'>;
@@ -105,10 +116,12 @@ async function sniffFile(path: string, signal: AbortSignal | undefined): Promise
       head = await readAt(offset, HEAD_BYTES);
     }
     const found = offset > 0 ? sniffAfterTag(head) : sniffContainer(head);
-    if (found === null) {
+    if (found === null || isLaterChunk(head)) {
       throw refuseDecoding(
         'unsupported_format',
-        'the content is not audio or video in a known format (its name and declared type do not count)',
+        isLaterChunk(head)
+          ? LATER_CHUNK
+          : 'the content is not audio or video in a known format (its name and declared type do not count)',
       );
     }
     return found === VORBIS ? await sniffPages(readAt, signal) : found;

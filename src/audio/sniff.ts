@@ -80,6 +80,21 @@ export function sniffContainer(head: Uint8Array): Container | null {
   return sniffAc3(bytes) ?? sniffFrames(bytes) ?? (beginsInFrame(bytes) ? MP3 : null);
 }
 
+/** True for what is cut out of a WebM or an MP4 that was written as it was recorded: it has no head. */
+export function isLaterChunk(head: Uint8Array): boolean {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+  const isSegment = hasText(bytes, 4, 'styp') && bytes[0] === 0;
+  const box = 4 + (isSegment ? bytes.readUInt32BE(0) : 0);
+  const isFragment = bytes[0] === 0 && (hasText(bytes, box, 'moof') || hasText(bytes, box, 'sidx'));
+  return isFragment || hasText(bytes, 0, '\x1f\x43\xb6\x75') || isMatroskaBlock(bytes);
+}
+
+/** A block of the first track, as a recording of sound has no other (RFC 9559, section 10.2). */
+function isMatroskaBlock(bytes: Buffer): boolean {
+  const track = 2 + Math.clz32((bytes[1] ?? 0) << 24);
+  return bytes[0] === 0xa3 && track < 6 && bytes[track] === 0x81 && ((bytes[track + 3] ?? 1) & 0x7f) === 0;
+}
+
 /**
  * Recognizes what follows an ID3 tag. Encoders put padding there and players accept it, so unknown bytes go to the
  * mp3 decoder.

@@ -1,7 +1,6 @@
 /** What the native addon exports, as native/binding/ defines it. Only addon.ts uses it. */
 import type {
   AudioFileInfo,
-  NativeAudioFile,
   ChunkOptions,
   DecodedSegment,
   DetectionOptions,
@@ -10,6 +9,7 @@ import type {
   LoadOptions,
   LogLevel,
   ModelInfo,
+  NativeAudioFile,
 } from './types.ts';
 
 /**
