@@ -478,7 +478,8 @@ export function createTranscription(client, on) {
     el('facts').hidden = false;
     el('estimate').hidden = file === null || segments.length === 0 || words !== undefined;
     for (const { start, end, reason } of dropped) {
-      hint(`Nothing usable was heard from ${shortTime(start)} to ${shortTime(end)} (${reason}).`);
+      const what = reason === 'damaged' ? 'The file is damaged' : 'Nothing usable was heard';
+      hint(`${what} from ${shortTime(start)} to ${shortTime(end)} (${reason}).`);
     }
   }
 

@@ -27,8 +27,8 @@ constexpr double kHeardAgain = 1.0 / 4;
 constexpr float kFadeSec = 0.01F; // from one to the other without a click
 // A longer loss is an error in the file. ffmpeg fills gaps up to the same length (`src/audio/ffmpeg.ts`).
 constexpr double kMaxLossSec = 600;
-// Encoders round to whole frames, so a header may name a little more than there is. `src/audio/open.ts` has the
-// same number.
+// Encoders round to whole frames, so a header may name a little more than there is. `src/audio/open.ts` has
+// the same number.
 constexpr double kEndSlackSec = 1;
 // Losses that are closer to each other than this are one, as are those after the most.
 constexpr double kApartSec = 1;
@@ -213,7 +213,7 @@ class AudioFile::Decoder {
     if (format_ != AudioFormat::wav && format_ != AudioFormat::flac)
       return -1;
     ma_uint64 frames = 0;
-    if (ma_decoder_get_length_in_pcm_frames(&opened_->decoder, &frames) != MA_SUCCESS || frames == 0)
+    if (ma_decoder_get_length_in_pcm_frames(&opened_.decoder, &frames) != MA_SUCCESS || frames == 0)
       return -1;
     // Programs that write to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
     if (format_ == AudioFormat::wav && frames > 4 * file_bytes)
@@ -239,8 +239,7 @@ class AudioFile::Decoder {
  private:
   // Opens the file, or of FLAC files that were joined the one at which the input stands.
   void open() {
-    opened_.reset();
-    opened_ = std::make_unique<Opened>(limits_);
+    opened_.close();
     last_ = {};
     // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
     // any filter gets them.
@@ -249,15 +248,15 @@ class AudioFile::Decoder {
     config.allocationCallbacks = allocation(limits_);
     // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
     const auto result = format_ == AudioFormat::vorbis
-                            ? ma_decoder_init_file(path_.c_str(), &config, &opened_->decoder)
-                            : ma_decoder_init_vfs(&input_, path_.c_str(), &config, &opened_->decoder);
-    opened_->is_open = result == MA_SUCCESS;
-    if (!opened_->is_open)
+                            ? ma_decoder_init_file(path_.c_str(), &config, &opened_.decoder)
+                            : ma_decoder_init_vfs(&input_, path_.c_str(), &config, &opened_.decoder);
+    opened_.is_open = result == MA_SUCCESS;
+    if (!opened_.is_open)
       return;
     ma_format sample_format = ma_format_unknown;
     ma_uint32 file_channels = 0;
     ma_uint32 file_rate = 0;
-    ma_decoder_get_data_format(&opened_->decoder, &sample_format, &file_channels, &file_rate, nullptr, 0);
+    ma_decoder_get_data_format(&opened_.decoder, &sample_format, &file_channels, &file_rate, nullptr, 0);
     channels = sample_format == ma_format_f32 ? static_cast<int>(file_channels) : 0;
     rate = static_cast<int>(file_rate);
     frames_.resize(kBlockFrames * std::max<size_t>(file_channels, kMp3Channels));
@@ -265,10 +264,10 @@ class AudioFile::Decoder {
 
   bool has_rate() const { return rate >= kMinRate && rate <= kMaxRate; }
   bool has_channels() const { return channels >= 1 && channels <= kMaxChannels; }
-  bool is_readable() const { return opened_->is_open && has_channels() && has_rate(); }
+  bool is_readable() const { return opened_.is_open && has_channels() && has_rate(); }
 
   void require_readable() const {
-    if (!opened_->is_open)
+    if (!opened_.is_open)
       bad_audio(std::string("The file is broken or not ") + audio_format_name(format_) + " audio");
     if (!has_channels())
       bad_audio("The audio has " + std::to_string(channels) + " channels; 1 to 32 can be read");
@@ -310,11 +309,11 @@ class AudioFile::Decoder {
 
   SampleBlock read_block() {
     if (format_ == AudioFormat::mp3)
-      return read_mp3(opened_->decoder, frames_);
+      return read_mp3(opened_.decoder, frames_);
     if (format_ == AudioFormat::flac)
-      return read_flac(opened_->decoder, frames_, last_);
+      return read_flac(opened_.decoder, frames_, last_);
     ma_uint64 read = 0;
-    ma_decoder_read_pcm_frames(&opened_->decoder, frames_.data(), kBlockFrames, &read);
+    ma_decoder_read_pcm_frames(&opened_.decoder, frames_.data(), kBlockFrames, &read);
     return {static_cast<size_t>(read), channels, rate};
   }
 
@@ -346,7 +345,7 @@ class AudioFile::Decoder {
   }
 
   double missing_sec() {
-    auto& decoder = opened_->decoder;
+    auto& decoder = opened_.decoder;
     const double heard = clock_ - begun_;
     if (format_ == AudioFormat::mp3)
       return (static_cast<double>(unread_frames_mp3(decoder)) - static_cast<double>(lost_)) / rate;
@@ -413,8 +412,15 @@ class AudioFile::Decoder {
     ~Opened() {
       const CancelToken never;
       const DecoderLimits::Scope scope(limits, never);
+      close();
+    }
+
+    // Needs a Scope.
+    void close() {
       if (is_open)
         ma_decoder_uninit(&decoder);
+      is_open = false;
+      decoder = {};
     }
 
     DecoderLimits& limits;
@@ -426,7 +432,7 @@ class AudioFile::Decoder {
   AudioFormat format_;
   DecoderLimits limits_;
   Input input_;
-  std::unique_ptr<Opened> opened_;
+  Opened opened_{limits_};
   int channel_; // the one that is read, or all
   FlacFrame last_;
   SampleBlock block_;   // the last one, or one that comes when `silent_` is over

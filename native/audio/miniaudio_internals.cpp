@@ -1,7 +1,7 @@
 // Compiles the decoders, once and without the warnings of this project. miniaudio finds Vorbis only if
 // stb_vorbis is declared first. The code of stb_vorbis is a hardened copy: see native/patches/stb_vorbis.
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 
 #define STB_VORBIS_HEADER_ONLY
 #include VOXGATE_STB_VORBIS // NOLINT(bugprone-suspicious-include): the decoder is one file
@@ -36,12 +36,10 @@ void pass_tagged_end(ma_dr_mp3& mp3) {
   }
 }
 
-bool is_tag(const ma_uint8* begin) {
-  for (const char* mark : {"TAG", "ID3", "APE"}) {
-    if (std::memcmp(begin, mark, 3) == 0)
-      return true;
-  }
-  return false;
+// True where a file ends and another begins, or a tag stands: between two files miniaudio may miss a frame.
+bool has_tag(std::string_view bytes) {
+  const auto holds = [&](std::string_view mark) { return bytes.find(mark) != std::string_view::npos; };
+  return holds("TAG") || holds("ID3") || holds("Xing") || holds("Info") || holds("VBRI");
 }
 
 // Where the next frame of an MP3 is looked for, in bytes from the start of the file.
@@ -51,15 +49,15 @@ ma_int64 place_of(ma_mp3& mp3) {
   return read - static_cast<ma_int64>(mp3.dr.dataSize);
 }
 
-bool is_tag_at(ma_mp3& mp3, ma_int64 place) {
+bool has_tag_at(ma_mp3& mp3, ma_int64 place, ma_int64 length) {
   ma_int64 before = 0;
-  ma_uint8 begin[3] = {};
+  char begin[2048]; // more than the largest frame
   size_t read = 0;
   mp3.onTell(mp3.pReadSeekTellUserData, &before);
   mp3.onSeek(mp3.pReadSeekTellUserData, place, ma_seek_origin_start);
-  mp3.onRead(mp3.pReadSeekTellUserData, begin, sizeof begin, &read);
+  mp3.onRead(mp3.pReadSeekTellUserData, begin, std::min<size_t>(sizeof begin, length), &read);
   mp3.onSeek(mp3.pReadSeekTellUserData, before, ma_seek_origin_start);
-  return read == sizeof begin && is_tag(begin);
+  return has_tag({begin, read});
 }
 
 // The samples that the bytes before the frame just decoded were, which began at `place`. Where frames differ
@@ -69,7 +67,7 @@ ma_uint64 lost_before(ma_mp3& file, ma_int64 place) {
   const ma_uint8* header = mp3.decoder.header;
   const ma_int64 bytes = ma_dr_mp3_hdr_frame_bytes(header, mp3.decoder.free_format_bytes);
   const ma_int64 skipped = place_of(file) - place - bytes - ma_dr_mp3_hdr_padding(header);
-  if (bytes <= 0 || skipped < bytes / 2 || is_tag_at(file, place))
+  if (bytes <= 0 || skipped < bytes / 2 || has_tag_at(file, place, skipped))
     return 0;
   const auto before = place - static_cast<ma_int64>(mp3.streamStartOffset);
   const double per_byte = mp3.isVBR && before > 0

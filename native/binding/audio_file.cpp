@@ -78,7 +78,8 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
                      if (!file->decode(count, *job.cancel))
                        return {};
                      auto samples = file->take(count);
-                     return [samples = std::move(samples), lost, losses = file->losses()](Napi::Env e) -> Napi::Value {
+                     return [samples = std::move(samples), lost,
+                             losses = file->losses()](Napi::Env e) -> Napi::Value {
                        *lost = losses;
                        return samples.empty() ? e.Null() : Napi::Value(to_js(e, samples));
                      };

@@ -99,7 +99,7 @@ const timeLimit = (kind: 'cpuMs' | 'wallMs', audioSec: number, { limits }: Ffmpe
 async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg, limits: DecoderLimits) {
   const [command, args] = ffmpegCommand(
     ffmpeg,
-    ffmpegArguments(path, container.demuxer, limits),
+    ffmpegArguments(path, container, limits),
     timeLimit('cpuMs', limits.maxAudioSec, ffmpeg),
   );
   const child = await startFfmpeg(command, args);
@@ -306,10 +306,10 @@ export function inputArguments(path: string, demuxer: string, track = 0): string
 
 function ffmpegArguments(
   path: string,
-  demuxer: string,
+  { demuxer, isChained }: Container,
   { maxAudioSec, channel, track }: Pick<DecoderLimits, 'maxAudioSec' | 'channel' | 'track'>,
 ): string[] {
-  const isTimed = TIMED.has(demuxer);
+  const isTimed = TIMED.has(demuxer) && isChained !== true;
   // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
   const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
   const decoded = channel === undefined ? [midSide(rate)] : [`pan=mono|c0=c${channel}`, rate];

@@ -7,7 +7,7 @@ import { type Container, OGG, VORBIS } from './sniff.ts';
 
 const HEADER_BYTES = 27;
 const [FLAGS_AT, STREAM_AT, CHECKSUM_AT, SEGMENTS_AT] = [5, 14, 22, 26];
-const LAST_PAGE = 4;
+const [FIRST_PAGE, LAST_PAGE] = [2, 4];
 /** A multiple of the largest page, and checked in a millisecond. */
 const READ_BYTES = 4 * 65_536;
 const POLYNOMIAL = 0x04c11db7;
@@ -42,6 +42,7 @@ function checksum(bytes: Uint8Array, from: number, to: number, before: number): 
   return sum;
 }
 
+const CHAINED: Container = { ...OGG, isChained: true };
 const DAMAGED: Container = { ...OGG, isDamaged: true };
 const NO_CHECKSUM = new Uint8Array(4);
 
@@ -66,6 +67,7 @@ export async function sniffPages(
   signal: AbortSignal | undefined,
 ): Promise<Container> {
   let stream: number | null = null;
+  let hasSound = false; // what is multiplexed begins before it
   let isOver = false; // what stands behind the last page is no audio
   for (let position = 0; ; ) {
     signal?.throwIfAborted();
@@ -78,7 +80,9 @@ export async function sniffPages(
       if (length === 0) return isOver ? VORBIS : DAMAGED;
       const own = bytes.readUInt32LE(at + STREAM_AT);
       stream ??= own;
-      if (own !== stream) return OGG;
+      const isFirst = ((bytes[at + FLAGS_AT] as number) & FIRST_PAGE) !== 0;
+      if (own !== stream) return isFirst && hasSound ? CHAINED : OGG;
+      hasSound ||= !isFirst;
       isOver = ((bytes[at + FLAGS_AT] as number) & LAST_PAGE) !== 0;
       at += length;
     }

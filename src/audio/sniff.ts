@@ -15,6 +15,8 @@ export interface Container {
   native: boolean;
   /** True where the file is known to be damaged. */
   isDamaged?: boolean;
+  /** True where several streams follow one another. ffmpeg reads the clock of each as if it were that of the first. */
+  isChained?: boolean;
 }
 
 function container(name: string, demuxer: string, native = false): Container {

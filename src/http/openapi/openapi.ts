@@ -153,7 +153,7 @@ export const verboseSchema = z
     dropped: z
       .array(z.looseObject({ start: sec('start'), end: sec('end'), reason: z.string() }))
       .optional()
-      .describe('speech for which no text could be given'),
+      .describe('what has no text: speech (`repetition`, `no_text`), or audio that is missing (`damaged`)'),
     logprobs,
   })
   .meta({ id: 'VerboseTranscription' });

@@ -1,0 +1,200 @@
+/**
+ * Of a damaged file all is heard that can be, at its time, and what was lost is told. The pitch of the sound rises with
+ * its time, so it shows when something was said.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import type { OpenAudioOptions } from '../../src/audio/open.ts';
+import { loadNative } from '../../src/engine/addon.ts';
+import {
+  collect,
+  folder,
+  measure,
+  openHandles,
+  RATE,
+  requireFfmpeg,
+  runFfmpeg,
+  untilClosed,
+  write,
+} from '../audio-fixtures.ts';
+import { wav } from '../wav.ts';
+
+const options: OpenAudioOptions = { engine: loadNative(), ffmpeg: await requireFfmpeg(), maxAudioSec: 3600 };
+const baseline = openHandles();
+after(() => untilClosed(baseline));
+
+const SEC = 20;
+const hertzAt = (sec: number) => 300 + 40 * sec;
+
+function makeSweep(name: string, encoding: readonly string[], fromSec = 0, sec = SEC): Buffer {
+  const path = join(folder, name);
+  const sound = `aevalsrc='0.5*sin(2*PI*(300*(t+${fromSec})+20*(t+${fromSec})^2))':s=16000:d=${sec}`;
+  runFfmpeg('-f', 'lavfi', '-i', sound, ...encoding, path);
+  return readFileSync(path);
+}
+
+/** The second at which something sounds like what `samples` have at `sec`. */
+function heardAt(samples: Float32Array, sec: number): number {
+  const { hertz } = measure(samples.subarray((sec - 0.5) * RATE, (sec + 0.5) * RATE));
+  return (hertz - hertzAt(0)) / (hertzAt(1) - hertzAt(0));
+}
+
+async function hear(bytes: Buffer) {
+  const { samples, lost, format } = await collect(write('sweep', bytes), options);
+  return { samples, lost, format, sec: samples.length / RATE };
+}
+
+const MP3 = ['-c:a', 'libmp3lame', '-b:a', '64k'];
+const FORMATS: Record<string, readonly string[]> = {
+  'a.mp3': MP3,
+  'a.flac': ['-c:a', 'flac'],
+  'a.ogg': ['-c:a', 'libvorbis', '-b:a', '64k'],
+  'opus.ogg': ['-c:a', 'libopus', '-b:a', '48k'],
+  'a.webm': ['-c:a', 'libopus', '-b:a', '48k'],
+  'live.webm': ['-c:a', 'libopus', '-b:a', '48k', '-live', '1'],
+  'a.mka': ['-c:a', 'flac'],
+  'a.m4a': ['-c:a', 'aac', '-b:a', '64k', '-movflags', '+faststart'],
+  'fragments.mp4': ['-c:a', 'aac', '-b:a', '64k', '-movflags', 'frag_keyframe+empty_moov'],
+  'a.ts': ['-c:a', 'aac', '-b:a', '64k'],
+  'a.flv': ['-c:a', 'aac', '-b:a', '64k'],
+  'a.wma': ['-c:a', 'wmav2', '-b:a', '64k', '-f', 'asf'],
+};
+
+const noise = (length: number) =>
+  Buffer.from(Array.from({ length }, (_, i) => (i * 7919 + (i >> 3) * 104729) & 255));
+const DAMAGES: Record<string, (bytes: Buffer, at: number) => Buffer> = {
+  'a byte is missing': (bytes, at) => Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]),
+  'a byte is added': (bytes, at) => Buffer.concat([bytes.subarray(0, at), bytes.subarray(at - 1)]),
+  '4 kB are zero': (bytes, at) =>
+    Buffer.concat([bytes.subarray(0, at), Buffer.alloc(4096), bytes.subarray(at + 4096)]),
+  '4 kB are noise': (bytes, at) =>
+    Buffer.concat([bytes.subarray(0, at), noise(4096), bytes.subarray(at + 4096)]),
+};
+/** An index of places in the file tells where each frame begins, so nothing behind the missing byte is found. */
+const hasIndex = (name: string, damage: string) => /m4a|mp4/.test(name) && damage.includes('byte');
+
+test('damage in the middle is silent, what follows has its time, and the place is told', async (t) => {
+  for (const [name, encoding] of Object.entries(FORMATS)) {
+    await t.test(name, async () => {
+      const bytes = makeSweep(name, encoding);
+      const whole = await hear(bytes);
+      assert.deepEqual(whole.lost, []);
+      for (const [damage, apply] of Object.entries(DAMAGES)) {
+        const { lost, sec, samples } = await hear(apply(bytes, Math.floor(bytes.length * 0.4)));
+        if (name === 'a.ts' && damage === 'a byte is added') continue; // it lies between two packets
+        const [loss = { startSec: 0, endSec: 0 }] = lost;
+        assert.equal(lost.length, 1, `${damage}: ${JSON.stringify(lost)}`);
+        const isNear = loss.startSec > 5 && loss.startSec < 9 && loss.endSec > loss.startSec;
+        assert.ok(isNear, `${damage}: ${JSON.stringify(lost)}`);
+        if (hasIndex(name, damage)) {
+          assert.ok(Math.abs(loss.endSec - SEC) < 0.2, `${damage}: ${JSON.stringify(lost)}`);
+          continue;
+        }
+        assert.ok(loss.endSec < 12, `${damage}: ${JSON.stringify(lost)}`);
+        assert.ok(Math.abs(sec - whole.sec) < 0.15, `${damage}: ${sec} s, whole ${whole.sec}`);
+        for (const at of [4, 13, 18])
+          assert.ok(
+            Math.abs(heardAt(samples, at) - at) < 0.15,
+            `${damage}: at ${at} s ${heardAt(samples, at)}`,
+          );
+      }
+    });
+  }
+});
+
+test('a file that was cut tells what its header names beyond it', async () => {
+  const wave = makeSweep('a.wav', []);
+  const named = { 'a.wav': wave, 'a.aiff': makeSweep('a.aiff', []) } as Record<string, Buffer>;
+  for (const name of ['a.mp3', 'a.flac', 'a.webm', 'a.mka', 'a.m4a', 'a.flv'])
+    named[name] = readFileSync(join(folder, name));
+  for (const [name, bytes] of Object.entries(named)) {
+    assert.deepEqual((await hear(bytes)).lost, [], name);
+    const { lost, sec } = await hear(bytes.subarray(0, bytes.length * 0.6));
+    assert.ok(sec > 8 && sec < 14, `${name}: ${sec} s`);
+    assert.equal(lost.length, 1, `${name}: ${JSON.stringify(lost)}`);
+    assert.ok(Math.abs((lost[0]?.endSec ?? 0) - SEC) < 0.2, `${name}: ${JSON.stringify(lost)}`);
+    assert.ok(Math.abs((lost[0]?.startSec ?? 0) - sec) < 0.5, `${name}: ${JSON.stringify(lost)}`);
+  }
+  for (const name of ['a.ogg', 'opus.ogg', 'live.webm']) {
+    const bytes = readFileSync(join(folder, name));
+    assert.deepEqual((await hear(bytes.subarray(0, bytes.length * 0.6))).lost, [], `${name} names no length`);
+  }
+});
+
+test('a length that nobody knew, or that is of something else, is no loss', async () => {
+  const wave = wav(new Int16Array(2 * RATE));
+  const withBytes = (bytes: number) => {
+    const changed = Buffer.from(wave);
+    changed.writeUInt32LE(bytes, 40);
+    return changed;
+  };
+  for (const bytes of [0xffffffff, 0x7fffffff, 0x80000000, 0x7ffff000, 0x7fff0000, 2 * RATE, 4 * RATE + 2])
+    assert.deepEqual((await hear(withBytes(bytes))).lost, [], `a wav of ${bytes} bytes`);
+  const hours = await hear(withBytes(10 * 3600 * 2 * RATE));
+  assert.deepEqual([hours.sec, hours.lost], [2, [{ startSec: 2, endSec: 36_000 }]]);
+  const picture = [
+    '-f',
+    'lavfi',
+    '-i',
+    'color=s=16x16:r=5:d=9',
+    '-map',
+    '0:a',
+    '-map',
+    '1:v',
+    '-c:v',
+    'mpeg4',
+  ];
+  const mp3 = makeSweep('plain.mp3', [...MP3, '-write_xing', '0']);
+  const files = {
+    'an MP3 without a tag': mp3.subarray(0, mp3.length * 0.6),
+    'MP3s that were joined': Buffer.concat([
+      makeSweep('tag.mp3', MP3, 0, 3),
+      makeSweep('tag2.mp3', MP3, 3, 3),
+    ]),
+    'a film that is longer than its sound': makeSweep('film.mp4', [...picture, '-c:a', 'aac'], 0, 4),
+    'a Matroska film': makeSweep('film.mkv', [...picture, '-c:a', 'aac'], 0, 4),
+    'raw AAC': makeSweep('a.aac', ['-c:a', 'aac']),
+    WavPack: makeSweep('a.wv', ['-c:a', 'wavpack']),
+  };
+  for (const [name, bytes] of Object.entries(files)) assert.deepEqual((await hear(bytes)).lost, [], name);
+});
+
+test('files that were joined have each its rate and its channels', async () => {
+  for (const [name, ...encoding] of [
+    ['a.flac', '-c:a', 'flac'],
+    ['a.ogg', '-c:a', 'libvorbis'],
+    ['opus.ogg', '-c:a', 'libopus'],
+  ] as [string, ...string[]][]) {
+    const low = makeSweep(
+      `low-${name}`,
+      [...encoding, '-ar', '16000', '-serial_offset', '5'].slice(0, name === 'a.flac' ? -2 : undefined),
+      0,
+      5,
+    );
+    const high = makeSweep(`high-${name}`, [...encoding, '-ar', '48000', '-ac', '2'], 5, 5);
+    const again = makeSweep(
+      `again-${name}`,
+      [...encoding, '-ar', '16000', '-serial_offset', '9'].slice(0, name === 'a.flac' ? -2 : undefined),
+      10,
+      5,
+    );
+    for (const [parts, places] of [
+      [
+        [low, high],
+        [2, 7],
+      ],
+      [
+        [low, high, again],
+        [2, 7, 13],
+      ],
+    ] as [Buffer[], number[]][]) {
+      const { samples, lost, sec } = await hear(Buffer.concat(parts));
+      assert.ok(Math.abs(sec - 5 * parts.length) < 0.3, `${name}: ${sec} s`);
+      assert.deepEqual(lost, [], name);
+      for (const at of places)
+        assert.ok(Math.abs(heardAt(samples, at) - at) < 0.2, `${name}: at ${at} s ${heardAt(samples, at)}`);
+    }
+  }
+});
