@@ -49,3 +49,19 @@ test('of a file with several audio tracks the answer says which one was heard', 
   assert.deepEqual([error.code, error.param], ['invalid_value', 'track']);
   assert.match(error.message, /"track" .*which has the tracks 0 to 1/);
 });
+
+test('of a damaged file the answer says what is missing, and a later chunk of a recording what it lacks', async () => {
+  await using gateway = await startGateway({ env: { PATH: process.env.PATH ?? '' } });
+  const hear = async (file: Buffer) =>
+    json(await post(gateway, form(file, { response_format: 'verbose_json' })));
+  const wave = toneWav(4);
+  assert.equal('dropped' in (await hear(wave)), false);
+  const cut = await hear(wave.subarray(0, wave.length / 2));
+  const [missing] = cut.dropped.filter(({ reason }: { reason: string }) => reason === 'damaged');
+  assert.ok(Math.abs(missing.start - 2) < 0.01 && Math.abs(missing.end - 4) < 0.01, JSON.stringify(cut));
+  const webm = readFileSync(makeTone('live.webm', '-c:a', 'libopus', '-live', '1'));
+  const chunk = webm.subarray(webm.indexOf('\x1f\x43\xb6\x75', undefined, 'latin1'));
+  const { error } = await hear(chunk);
+  assert.equal(error.code, 'unsupported_format');
+  assert.match(error.message, /later chunk of a MediaRecorder\? .*send the recording whole/);
+});
