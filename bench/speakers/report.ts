@@ -24,6 +24,7 @@ const TITLES: Readonly<Record<string, string>> = {
   distant: 'distant',
   long: '10 min',
   meeting: 'meetings of 30 s',
+  room: 'made rooms, 30 s',
   call: 'the labeled call',
 };
 const CONVERSATIONS: readonly string[] = ['clean', 'noise', 'telephone', 'distant', 'long'];
@@ -72,7 +73,7 @@ export function partsTable(results: readonly FileResult[], peaks: ReadonlyMap<st
   const peers = [...new Set(results.map(({ peer }) => peer))];
   const groups = [
     { title: 'conversations', kinds: CONVERSATIONS },
-    ...['meeting', 'call'].map((kind) => ({ title: TITLES[kind] ?? kind, kinds: [kind] })),
+    ...['meeting', 'room', 'call'].map((kind) => ({ title: TITLES[kind] ?? kind, kinds: [kind] })),
   ];
   const rows = groups.flatMap(({ title, kinds }) =>
     peers.flatMap((peer) => {

@@ -10,6 +10,8 @@ import { between } from '../../silence/synthesis.ts';
 const ECHO_SEC = [0.3, 0.7] as const;
 /** Decibels of the echo over the voice itself: each speaker sits elsewhere. */
 const ECHO_DB = [-3, 5] as const;
+/** The same where all sit far from the microphone. */
+const FAR_ECHO_DB = [2, 8] as const;
 
 /**
  * Mixes the tracks of the speakers, which are of one length.
@@ -17,7 +19,7 @@ const ECHO_DB = [-3, 5] as const;
  */
 export function inPlace(
   tracks: readonly Float32Array[],
-  { telephone, distant }: { telephone: boolean; distant: boolean },
+  { telephone, distant, room }: { telephone: boolean; distant: boolean; room: boolean },
   random: () => number,
 ): Float32Array {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-conversation-'));
@@ -28,14 +30,15 @@ export function inPlace(
   };
   try {
     const seconds = between(random, ...ECHO_SEC);
+    const [least, most] = room ? FAR_ECHO_DB : ECHO_DB;
     const heard = distant
       ? tracks.map((track) => {
-          const room = {
+          const response = {
             seconds,
-            decibels: between(random, ...ECHO_DB),
+            decibels: between(random, least, most),
             seed: Math.floor(random() * 2 ** 32),
           };
-          const echo = echoing(stored('track.wav', track), stored('room.wav', roomResponse(room)));
+          const echo = echoing(stored('track.wav', track), stored('room.wav', roomResponse(response)));
           return scaled(echo, rms(track) / Math.max(rms(echo), 1e-9));
         })
       : tracks;

@@ -22,6 +22,8 @@ export interface Talk {
   overlap: number;
   /** Bounds of a turn, in seconds. */
   turnSec: readonly [least: number, most: number];
+  /** The mean of the pauses between turns, in seconds. */
+  pauseSec?: number;
 }
 
 const SILENT_START_SEC = 0.5;
@@ -37,7 +39,7 @@ const BREATH_SEC = 0.15;
  * @param random uniform values from 0 to 1, seeded
  */
 export function planned<T extends Said>(
-  { speakers, seconds, overlap, turnSec }: Talk,
+  { speakers, seconds, overlap, turnSec, pauseSec = MEAN_PAUSE_SEC }: Talk,
   speak: (speaker: number, seconds: number) => T,
   random: () => number,
 ): Turn<T>[] {
@@ -59,7 +61,9 @@ export function planned<T extends Said>(
           end - overlapSec(turns.at(-1)?.said.seconds ?? 0, said.seconds, random),
         )
       : end +
-        (turns.length === 0 ? 0 : Math.min(LONGEST_PAUSE_SEC, -MEAN_PAUSE_SEC * Math.log(1 - random())));
+        (turns.length === 0
+          ? 0
+          : Math.min(LONGEST_PAUSE_SEC * Math.max(1, pauseSec), -pauseSec * Math.log(1 - random())));
     if (start + said.seconds > seconds) break;
     shared += Math.max(0, Math.min(end, start + said.seconds) - start);
     spoken += Math.max(0, start + said.seconds - Math.max(end, start));

@@ -8,7 +8,7 @@ import { seededRandom } from '../../common/random.ts';
 import { ROOT } from '../../peers/peer.ts';
 import { NOISES } from '../../silence/noises.ts';
 import { inPlace } from './places.ts';
-import { planned, spansOf } from './plan.ts';
+import { planned, spansOf, type Turn } from './plan.ts';
 import { type Voice, voices } from './recorded-voices.ts';
 import { rttmLines, stmLines } from './reference.ts';
 import { type Spoken, speaking, type Wording } from './saying.ts';
@@ -31,6 +31,7 @@ const NOISE_KINDS = ['pink noise', 'a fan', 'a crowd without words', 'an engine'
 const SILENT_END_SEC = 0.5;
 /** Decibels by which one speaker may be softer than another. */
 const LEVEL_SPREAD_DB = 6;
+const ROOM_LEVEL_SPREAD_DB = 15;
 
 /** The files, which are made at the first call. Null, with the reason printed, where too few voices can be had. */
 export function conversationFiles(conversation: Conversation): ConversationFiles | null {
@@ -73,7 +74,7 @@ export function rendered(
   const end = Math.max(0, ...turns.map(({ start, said }) => start + said.seconds)) + SILENT_END_SEC;
   const tracks = cast.map((_, speaker) => {
     const track = new Float32Array(Math.round(end * RATE));
-    const gain = 10 ** ((-LEVEL_SPREAD_DB * random()) / 20);
+    const gain = 10 ** ((-(conversation.room ? ROOM_LEVEL_SPREAD_DB : LEVEL_SPREAD_DB) * random()) / 20);
     for (const turn of turns.filter((one) => one.speaker === speaker)) {
       const at = Math.round(turn.start * RATE);
       turn.said.samples.forEach((sample, i) => {
@@ -96,10 +97,19 @@ export function rendered(
   const known = wordings.filter((one) => one !== undefined);
   return {
     samples: conversation.snrDb === null ? heard : mixed(heard, noise(), conversation.snrDb),
-    speakers: cast.map(({ id }, speaker) => ({ id, spans: spansOf(turns, speaker) })),
+    speakers: cast.map(({ id }, speaker) => ({
+      id,
+      spans: spansOf(conversation.room ? turns.map(unbroken) : turns, speaker),
+    })),
     words: known.length === wordings.length ? known.flat() : null,
   };
 }
+
+/** People who label meetings by hand count the pauses in what one says as speech. */
+const unbroken = (turn: Turn<Spoken>): Turn<Spoken> => ({
+  ...turn,
+  said: { ...turn.said, spans: [{ start: 0, end: turn.said.seconds }] },
+});
 
 const known = new Map<boolean, Voice[]>();
 

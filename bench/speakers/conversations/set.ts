@@ -2,7 +2,7 @@
 import { hashOf } from '../../clips/prompts.ts';
 import type { Talk } from './plan.ts';
 
-export const CLASSES = ['clean', 'noise', 'telephone', 'distant', 'long', 'meeting'] as const;
+export const CLASSES = ['clean', 'noise', 'telephone', 'distant', 'long', 'meeting', 'room'] as const;
 export type ConversationClass = (typeof CLASSES)[number];
 
 export interface Conversation extends Talk {
@@ -14,6 +14,8 @@ export interface Conversation extends Talk {
   snrDb: number | null;
   telephone: boolean;
   distant: boolean;
+  /** As meetings are recorded by one microphone on the table: farther, and some are much softer than others. */
+  room: boolean;
 }
 
 const TURN_SEC = [0.5, 15] as const;
@@ -23,7 +25,12 @@ const LENGTHS_SEC = [45, 60, 90, 75, 120, 150] as const;
 const OVERLAPS = [0, 0.05, 0.1, 0.2] as const;
 const SNRS_DB = [20, 15, 10, 5] as const;
 const SPEAKERS = [1, 2, 3, 4, 5, 6] as const;
+const ROOM_TURN_SEC = [0.4, 8] as const;
+/** Mean pauses from lively to mostly silent. */
+const ROOM_PAUSES_SEC = [0.4, 1, 0.6, 3] as const;
+const ROOM_SNRS_DB = [15, 10, 5] as const;
 const MEETINGS = 16;
+const ROOMS = 24;
 
 /** The whole set, always the same. */
 export function conversations(): Conversation[] {
@@ -31,7 +38,7 @@ export function conversations(): Conversation[] {
 }
 
 function half(tuning: boolean): Conversation[] {
-  const places = { telephone: false, distant: false, snrDb: null, turnSec: TURN_SEC };
+  const places = { telephone: false, distant: false, room: false, snrDb: null, turnSec: TURN_SEC };
   let index = 0;
   const mixed = (['clean', 'noise', 'telephone', 'distant'] as const).flatMap((conversationClass, row) =>
     SPEAKERS.map((speakers) => {
@@ -75,7 +82,24 @@ function half(tuning: boolean): Conversation[] {
       snrDb: 15,
     };
   });
-  return [...mixed, long, ...meetings];
+  const rooms = Array.from({ length: ROOMS }, (_, i) => {
+    const speakers = 2 + (i % 3);
+    return {
+      ...places,
+      name: nameOf(`room${i + 1}-${speakers}`, tuning),
+      conversationClass: 'room' as const,
+      tuning,
+      speakers,
+      seconds: 30,
+      overlap: 0.15 + 0.05 * (i % 5),
+      pauseSec: ROOM_PAUSES_SEC[i % ROOM_PAUSES_SEC.length] ?? 1,
+      turnSec: ROOM_TURN_SEC,
+      distant: true,
+      room: true,
+      snrDb: ROOM_SNRS_DB[Math.floor(i / 3) % ROOM_SNRS_DB.length] ?? 10,
+    };
+  });
+  return [...mixed, long, ...meetings, ...rooms];
 }
 
 /** The first letter behind the name whose sha256 is of that half, as for the clips of `npm run bench -- accuracy`. */
