@@ -4,9 +4,10 @@ import { test } from 'node:test';
 import { labelsFor, sharesOf } from '../../src/transcription/speakers/assignment.ts';
 import { clusterVoices, createVoicePool } from '../../src/transcription/speakers/clustering.ts';
 import { createLabels, matchKnown } from '../../src/transcription/speakers/names.ts';
+import { overlappedSpeakers } from '../../src/transcription/speakers/overlapped.ts';
 import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
 import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
-import { turnsOf } from '../../src/transcription/speakers/turns.ts';
+import { leastExpected, turnsOf } from '../../src/transcription/speakers/turns.ts';
 import { cosine, unit } from '../../src/transcription/speakers/voice.ts';
 import { framesToEmbed } from '../../src/transcription/speakers/window-analysis.ts';
 import { createStretches } from '../../src/transcription/speakers/windows.ts';
@@ -71,6 +72,11 @@ test('the classes of the powerset are sets of at most two speakers', () => {
   const logProbs = Float32Array.from([0, 1, 2, 3, 4, 5, 6].flatMap(frame));
   assert.deepEqual([...decodePowerset(logProbs, 7)], [0, 1, 2, 4, 3, 5, 6]);
   assert.deepEqual([...decodePowerset(logProbs, 2)], [0, 1]);
+  const doubtful = Float32Array.from([0.55, 0.05, 0.2, 0.05, 0.05, 0.05, 0.05].map(Math.log));
+  assert.deepEqual(
+    [undefined, 0.5, 0.4].map((least) => decodePowerset(doubtful, 1, least)[0]),
+    [0, 0, 2],
+  );
   assert.throws(() => decodePowerset(logProbs, 8), /8 frames/);
   assert.throws(() => expectedSpeakers(logProbs, 8), /8 frames/);
   const likely = [0, 1, 4].flatMap((c) => Array.from({ length: 7 }, (_, i) => Math.log(i === c ? 0.4 : 0.1)));
@@ -309,6 +315,51 @@ test('nobody speaks where windows expect hardly a speaker, and as many as they e
     [1, '0.0', '5.1'],
   ]);
   assert.deepEqual(turns(window(0, [0.9, 0.9], [1, -1, -1]), window(0, [0.9, 0.5], [1, -1, -1])), []);
+});
+
+test('where many frames are doubtful fewer speakers have to be expected', () => {
+  const limit = (doubtful: number, expectedThere = 0.3) => {
+    const expected = new Float32Array(589).fill(expectedThere, 0, doubtful).fill(0.9, doubtful, 500);
+    const active = new Uint8Array(589).fill(1);
+    return leastExpected([{ firstFrame: 0, active, expected, labels: [0, -1, -1] }]).toFixed(2);
+  };
+  assert.deepEqual([limit(0), limit(50), limit(150), limit(500)], ['0.60', '0.60', '0.40', '0.40']);
+  assert.deepEqual([limit(500, 0), limit(500, 0.1)], ['0.60', '0.60']);
+  const halfway = Number(limit(78)); // 0.185 of the others
+  assert(halfway > 0.48 && halfway < 0.52, `${halfway}`);
+});
+
+test('one who is heard only while another speaks is a speaker where that lasts', () => {
+  const blend = unit(voiceOf(0).map((x, i) => x + 0.8 * (voiceOf(1)[i] ?? 0)));
+  const active = new Uint8Array(589).fill(1, 0, 300).fill(3, 300, 480);
+  const window = (i: number, over = active) => ({
+    firstFrame: i * 148,
+    active: over,
+    expected,
+    voices: [
+      { direction: voiceOf(0), weight: 1.2, aloneSec: 5, pieces: [] },
+      { direction: blend, weight: 0.7, aloneSec: 0, pieces: [] },
+      null,
+    ],
+  });
+  const found = (windows: ReturnType<typeof window>[], labels = [0, 0, -1]) =>
+    overlappedSpeakers(
+      windows,
+      windows.map((one) => ({ ...one, labels })),
+      20,
+    ).map(({ direction, weight }) => [cosine(direction, blend).toFixed(2), weight.toFixed(1)]);
+  assert.deepEqual(found([0, 1, 2].map((i) => window(i))), [['1.00', '2.1']]);
+  // Too short in all, not at once, or told apart by the labels already.
+  assert.deepEqual(found([window(0), window(1)]), []);
+  const inTurn = new Uint8Array(589).fill(1, 0, 300).fill(2, 300, 480);
+  assert.deepEqual(found([0, 1, 2].map((i) => window(i, inTurn))), []);
+  assert.deepEqual(
+    found(
+      [0, 1, 2].map((i) => window(i)),
+      [0, 1, -1],
+    ),
+    [],
+  );
 });
 
 test('labels are A to Z, then AA, without the names that are taken', () => {

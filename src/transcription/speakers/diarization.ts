@@ -11,8 +11,9 @@ import type { SpeakerModel } from '../../engine/types.ts';
 import { type LabeledWindow, labelsFor, type WindowSpeakers } from './assignment.ts';
 import { type ClusteringOptions, clusterVoices, createVoicePool } from './clustering.ts';
 import { createLabels, type KnownVoice, matchKnown } from './names.ts';
+import { overlappedSpeakers } from './overlapped.ts';
 import { labeledByPiece } from './pieces.ts';
-import { type NumberedTurn, turnsOf } from './turns.ts';
+import { leastExpected, type NumberedTurn, turnsOf } from './turns.ts';
 import { createWindowAnalysis } from './window-analysis.ts';
 
 /** One speaker speaks, under the label that the client sees. Times are seconds from the start of the audio. */
@@ -64,21 +65,35 @@ export function createDiarization(model: SpeakerModel, options: DiarizationOptio
       await windows.finish();
       signal.throwIfAborted();
       const points = pool.points().length > 0 ? pool.points() : short.points();
-      const speakers = clusterVoices(points, clustering).map(({ direction }) => direction);
-      const labeled: LabeledWindow[] = [];
-      for (const window of seen) {
-        const labels = labelsFor(window, speakers, labeled.slice(-WINDOWS_BEFORE));
-        labeled.push(labeledByPiece(window, labels, speakers));
+      let speakers = clusterVoices(points, clustering).map(({ direction }) => direction);
+      let labeled = labeledBy(speakers, seen);
+      const others = overlappedSpeakers(seen, labeled, clustering.maxPoints)
+        .slice(0, Math.max(0, clustering.count.max - speakers.length))
+        .map(({ direction }) => direction);
+      if (others.length > 0) {
+        speakers = [...speakers, ...others];
+        labeled = labeledBy(speakers, seen);
       }
       const names = matchKnown(speakers, known);
       const labels = createLabels(
         (speaker) => names[speaker],
         known.map(({ name }) => name),
       );
-      turns = turnsOf(labeled).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+      turns = turnsOf(labeled, { least: leastExpected(labeled) }).map((turn) =>
+        withLabel(turn, labels.of(turn.speaker)),
+      );
       return turns;
     },
   };
+}
+
+function labeledBy(speakers: readonly Float32Array[], windows: readonly WindowSpeakers[]): LabeledWindow[] {
+  const labeled: LabeledWindow[] = [];
+  for (const window of windows) {
+    const labels = labelsFor(window, speakers, labeled.slice(-WINDOWS_BEFORE));
+    labeled.push(labeledByPiece(window, labels, speakers));
+  }
+  return labeled;
 }
 
 export const withLabel = ({ start, end }: NumberedTurn, speaker: string): Turn => ({ speaker, start, end });

@@ -18,16 +18,17 @@ const SIZES = SETS.map((set) => (set & 1) + ((set >> 1) & 1) + (set >> 2));
  * The set of speakers in each frame, as bits: bit `s` is set when local speaker `s` speaks.
  * @param logProbs log probabilities, 7 for each frame
  * @param frames the frames to decode; later ones are padding
+ * @param least the probability of speech from which on somebody speaks; else the most likely class says whether
  */
-export function decodePowerset(logProbs: Float32Array, frames: number): Uint8Array {
+export function decodePowerset(logProbs: Float32Array, frames: number, least?: number): Uint8Array {
   checkLength(logProbs, frames);
   const active = new Uint8Array(frames);
   for (let frame = 0; frame < frames; frame += 1) {
-    let best = 0;
-    for (let c = 1; c < CLASSES; c += 1) {
-      if ((logProbs[frame * CLASSES + c] ?? 0) > (logProbs[frame * CLASSES + best] ?? 0)) best = c;
-    }
-    active[frame] = SETS[best] ?? 0;
+    const at = (c: number) => logProbs[frame * CLASSES + c] ?? 0;
+    let best = 1;
+    for (let c = 2; c < CLASSES; c += 1) if (at(c) > at(best)) best = c;
+    const isSpeech = least === undefined ? at(best) > at(0) : 1 - Math.exp(at(0)) >= least;
+    active[frame] = isSpeech ? (SETS[best] ?? 0) : 0;
   }
   return active;
 }

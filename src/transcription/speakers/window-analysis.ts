@@ -18,6 +18,8 @@ const STRETCH_SEC = 30;
 const STEP_SEC = 2.5;
 const FIRST_STEP_SEC = 1.25;
 const FIRST_SEC = 60;
+/** Somebody speaks where that is so likely. Whether it counts is decided over all windows; soft speech needs the low one. */
+const LEAST_SPEECH = 0.4;
 
 export interface WindowAnalysisOptions {
   signal: AbortSignal;
@@ -115,25 +117,30 @@ async function windowsIn(stretch: Stretch, model: SpeakerModel, signal: AbortSig
     const count = Math.max(0, Math.min(WINDOW_FRAMES, frames - i * stepFrames));
     const window = {
       firstFrame,
-      active: decodePowerset(scores, count),
+      active: decodePowerset(scores, count, LEAST_SPEECH),
       expected: expectedSpeakers(scores, count),
       voices: new Array<LocalVoice | null>(LOCAL_SPEAKERS).fill(null),
     };
-    return { window, voices: voicesIn(window, stepFrames) };
+    return { window, voices: voicesIn(window, decodePowerset(scores, count), stepFrames) };
   });
 }
 
-function voicesIn({ firstFrame, active }: WindowSpeakers, stepFrames: number): OpenVoice[] {
+/** @param clear who speaks where that is the most likely; voices are better without the doubtful frames */
+function voicesIn(
+  { firstFrame, active }: WindowSpeakers,
+  clear: Uint8Array,
+  stepFrames: number,
+): OpenVoice[] {
   const embedding = (frames: readonly number[]) => partialOf(frames.map((frame) => firstFrame + frame));
   return Array.from({ length: LOCAL_SPEAKERS }, (_, local) => local).flatMap((local) => {
-    const chosen = framesToEmbed(active, local);
+    const chosen = framesToEmbed(clear, local) ?? framesToEmbed(active, local);
     if (chosen === null) return [];
     const { frames, aloneSec } = chosen;
     const pieces = aloneSec > 0 ? piecesOf(frames) : [];
     return {
       local,
       aloneSec,
-      weight: (aloneSec * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES,
+      weight: (durationOf(frames.length) * stepFrames * FRAME_SAMPLES) / WINDOW_SAMPLES,
       whole: embedding(frames),
       pieces: pieces.map((piece) => ({ frames: piece, embedding: embedding(piece) })),
     };
