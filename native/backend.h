@@ -127,10 +127,16 @@ struct ChunkEvents {
   std::function<void(double)> progress;
 };
 
-// With the same value as in the ChunkOptions of the following call on the same samples, that call does not
-// encode them again.
 struct DetectionOptions {
+  // With the same value as in the ChunkOptions of the following call on the same samples, that call does not
+  // encode them again.
   int audio_context = 0;
+  // The part of the samples whose language is asked for, in milliseconds; all of them where it is empty. What
+  // a detection in all of the same samples has encoded just before is used again.
+  int part_start_ms = 0;
+  int part_end_ms = 0;
+
+  bool has_part() const { return part_end_ms > part_start_ms; }
 };
 
 class Backend;

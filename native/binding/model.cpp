@@ -174,7 +174,13 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   const auto given = read_object(info, 1, "options");
-  const DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context)};
+  constexpr int kMostMs = kMaxChunkSamples / (kSampleRate / 1000);
+  DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context)};
+  if (given.Has("part")) {
+    const auto part = given.Get("part").As<Napi::Object>();
+    options.part_start_ms = read_integer(part, "startMs", 0, kMostMs);
+    options.part_end_ms = read_integer(part, "endMs", 0, kMostMs);
+  }
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,

@@ -13,7 +13,9 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 // Each row of the table in whisper_seams.h has a test here, which fails where whisper.cpp runs its own
 // code.
@@ -271,6 +273,30 @@ TEST("whisper seams: audio that a detection has encoded is not encoded again, an
     CHECK(skipped_by(samples, again) == 0);
     CHECK(model->transcribe(samples, again, {}, CancelToken()) == plain);
   }
+}
+
+TEST("whisper seams: the language of a part is heard in what a detection has encoded") {
+  const auto model = load_synthetic(2);
+  const auto samples = noise(90000);
+  const auto probabilities = [&](const DetectionOptions& options) {
+    std::map<std::string, float> result;
+    for (const auto& [language, probability] : model->detect_language(samples, options, CancelToken()))
+      result[language] = probability;
+    return result;
+  };
+  const auto whole = probabilities({400});
+  const DetectionOptions part{.audio_context = 400, .part_start_ms = 1000, .part_end_ms = 2500};
+  std::map<std::string, float> heard;
+  const auto counts = counted_during([&] { heard = probabilities(part); });
+  CHECK(counts.spectrograms == 0 && counts.graphs == 1);
+  CHECK(heard != whole);
+  CHECK(counted_during([&] { CHECK(probabilities(part) == heard); }).spectrograms == 0);
+  CHECK(probabilities({400}) == whole); // and the part leaves nothing behind
+  CHECK(probabilities({300}) != whole);
+  CHECK(counted_during([&] { CHECK(probabilities(part) == heard); }).spectrograms == 1);
+  // No part is empty, wherever it lies.
+  for (const auto& [start, end] : {std::pair{0, 1}, {5600, 5640}, {29000, 30000}})
+    CHECK(std::isfinite(probabilities({400, start, end}).begin()->second));
 }
 
 TEST("whisper seams: audio whose text is a loop is not encoded again for another attempt") {

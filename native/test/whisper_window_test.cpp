@@ -44,6 +44,17 @@ TEST("whisper window: a position counts as often as the positions that it stands
 
 // No reference has such a window. It must be nearer to the whole one than a window that ends behind the
 // audio.
+TEST("whisper window: a part of the positions is heard, and none beside it") {
+  auto window = whisper_window(100, 200, 1500);
+  window.part_begin = 20;
+  window.part_end = 50;
+  const auto offsets = score_offsets(window, 256);
+  for (int key = 0; key < 175; ++key) {
+    const float weight = std::exp(ggml_fp16_to_fp32(offsets[static_cast<size_t>(key)]));
+    CHECK(weight == (key >= 20 && key < 50 ? 1.0F : 0.0F));
+  }
+}
+
 TEST("whisper window: silence behind the audio is sparse") {
   const auto samples = noise(40000);
   const Upstream upstream;

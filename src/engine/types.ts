@@ -125,9 +125,14 @@ export interface JobHooks {
   onProgress?: (fraction: number) => void;
 }
 
-/** With the same value as in the transcription that follows, the samples are encoded only once for both. */
 export interface DetectionOptions {
+  /** With the same value as in the transcription that follows, the samples are encoded only once for both. */
   audioContext: number;
+  /**
+   * The part of the samples whose language is asked for (Whisper), at least 20 ms of them. What was encoded for a
+   * detection in all of the same samples just before is used again.
+   */
+  part?: { startMs: number; endMs: number };
 }
 
 /** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */

@@ -20,9 +20,13 @@ export type ChunkRecognition<R extends Recognition = Recognition> = R & { chunk:
 /** Adds the language of a chunk to those of the chunks before. */
 export function addLanguage(
   tally: LanguageTally,
-  { chunk, sentences, detected }: ChunkRecognition,
+  { chunk, sentences, detected, spoken }: ChunkRecognition,
 ): LanguageTally {
-  return tally.with(detected, sentences.length > 0 ? chunk.endSec - chunk.startSec : 0);
+  const seconds = sentences.length > 0 ? chunk.endSec - chunk.startSec : 0;
+  return (spoken ?? [{ detected, seconds }]).reduce(
+    (sum, piece) => sum.with(piece.detected, piece.seconds),
+    tally,
+  );
 }
 
 function withChunk(before: EarlierChunks, recognition: ChunkRecognition): EarlierChunks {

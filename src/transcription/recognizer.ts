@@ -49,10 +49,19 @@ export interface Dropped {
   reason: 'repetition' | 'no_text';
 }
 
+interface SpokenLanguage {
+  detected: DetectedLanguage;
+  /** Of the speech that became words. */
+  seconds: number;
+}
+
 export interface Recognition {
   /** Empty when the chunk has no words. The last sentence may continue in the next chunk. */
   sentences: UnnumberedSegment[];
+  /** The language of the chunk; of several, that of most of the speech. */
   detected: DetectedLanguage;
+  /** Where the language changes in the chunk: each piece of it in one language. */
+  spoken?: SpokenLanguage[];
   /** The parts of the chunk without text. Without sentences and without this, all of the chunk has no text. */
   dropped?: Dropped[];
   /** The syllables a second of a text that is short for its speech, where nothing more was heard in the parts of it. */

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kMinSamples = kSampleRate / 2; // shorter is padded: whisper.cpp reads 200 without checking
 constexpr size_t kSamplesPerPosition = 320;
+constexpr int kMsPerPosition = 20;
 // Small models gain most from several lanes, and large ones need most memory for each. docs/performance.md
 // has what more of them would bring.
 constexpr int kMaxLanes = 8;
@@ -117,25 +118,37 @@ class WhisperBackend final : public Backend {
     cancel.check();
     if (!info_.multilingual)
       return {{info_.languages.front(), 1.0F}};
-    auto padded = pad(samples);
+    Encoded wanted{0, pad(samples)};
+    wanted.audio_context = audio_context(options.audio_context, wanted.samples.size());
+    const bool encoded = std::exchange(encoded_, {}) == wanted && options.has_part();
     whisper_state& state = this->state();
-    const int audio_context = this->audio_context(options.audio_context, padded.size());
-    encoded_ = {};
-    whisper_internals::set_audio_context(state, audio_context);
+    whisper_internals::set_audio_context(state, wanted.audio_context);
     CallScope scope(state, *budget_, cancel);
-    scope.set_window(whisper_internals::window_of(*context_, state,
-                                                  static_cast<int>(padded.size() / kSamplesPerPosition)));
-    std::vector<float> probabilities(static_cast<size_t>(whisper_lang_max_id()) + 1);
-    int code = whisper_pcm_to_mel_with_state(context_.get(), &state, padded.data(),
-                                             static_cast<int>(padded.size()), budget_->threads());
-    if (code == 0)
-      code = whisper_lang_auto_detect_with_state(context_.get(), &state, 0, budget_->threads(),
-                                                 probabilities.data());
+    const auto audio = static_cast<int>(wanted.samples.size() / kSamplesPerPosition);
+    auto window = whisper_internals::window_of(*context_, state, audio);
+    scope.set_window(window);
+    if (!encoded &&
+        !(whisper_internals::compute_spectrogram(*context_, state, wanted.samples, scope.threads()) &&
+          whisper_internals::encode_window(*context_, state, 0, scope.threads()))) {
+      cancel.check();
+      throw Failure(StatusCode::inference_failed, "Whisper's encoder failed");
+    }
+    if (options.has_part()) {
+      const int last = std::min(audio, window.dense);
+      window.part_begin = std::min(options.part_start_ms / kMsPerPosition, last - 1);
+      window.part_end = std::clamp(options.part_end_ms / kMsPerPosition, window.part_begin + 1, last);
+      scope.set_window(window);
+    }
+    auto probabilities = [&] {
+      try {
+        return whisper_internals::language_probabilities(*context_, state, scope.threads());
+      } catch (const Failure&) {
+        cancel.check(); // a decoder that was stopped has failed, too
+        throw;
+      }
+    }();
     cancel.check();
-    if (code < 0)
-      throw Failure(StatusCode::inference_failed,
-                    "Language detection failed with code " + std::to_string(code));
-    encoded_ = {audio_context, std::move(padded)};
+    encoded_ = std::move(wanted);
     return ranked(probabilities);
   }
 
@@ -150,16 +163,10 @@ class WhisperBackend final : public Backend {
     bool operator==(const Encoded&) const = default;
   };
 
-  // whisper.cpp always looks at a hundred languages; in a model of 99 the last one is another kind of token.
   std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
     std::vector<LanguageProbability> result;
-    float sum = 0;
-    for (size_t id = 0; id < info_.languages.size(); ++id) {
+    for (size_t id = 0; id < info_.languages.size(); ++id)
       result.push_back({info_.languages[id], probabilities[id]});
-      sum += probabilities[id];
-    }
-    for (auto& guess : result)
-      guess.probability = sum > 0 ? guess.probability / sum : 0;
     std::stable_sort(result.begin(), result.end(),
                      [](const auto& a, const auto& b) { return a.probability > b.probability; });
     return result;

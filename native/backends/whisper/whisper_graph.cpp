@@ -52,7 +52,7 @@ ggml_tensor* places(const CallScope* call, ggml_context* graph, ggml_tensor* of_
 
 ggml_tensor* attend_to_audio(const CallScope* call, ggml_context* graph, ggml_tensor* queries,
                              ggml_tensor* keys, ggml_tensor* values, float scale) {
-  if (call == nullptr || !call->window().is_sparse())
+  if (call == nullptr || !(call->window().is_sparse() || call->window().has_part()))
     return ggml_flash_attn_ext(graph, queries, keys, values, nullptr, scale, 0, 0);
   auto* offsets = shared_input(graph, kScoreOffsets, [&] {
     return ggml_new_tensor_2d(graph, GGML_TYPE_F16, keys->ne[1], queries->ne[1]);
@@ -104,7 +104,7 @@ void read_logits(const ggml_tensor* logits, std::vector<float>& values) {
 }
 
 void fill_inputs(ggml_cgraph* graph, const CallScope& call) {
-  auto* mask = call.window().is_sparse() ? ggml_graph_get_tensor(graph, kScoreOffsets) : nullptr;
+  auto* mask = ggml_graph_get_tensor(graph, kScoreOffsets);
   if (mask != nullptr) {
     const auto offsets = score_offsets(call.window(), static_cast<size_t>(mask->ne[0]));
     for (int64_t row = 0; row < mask->ne[1]; ++row)

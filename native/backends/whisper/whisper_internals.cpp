@@ -367,6 +367,18 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
           voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
 }
 
+std::vector<float> language_probabilities(whisper_context& context, whisper_state& state, int threads) {
+  const auto& vocab = context.vocab;
+  const auto logits = decode_prompt(context, state, {.tokens = {vocab.token_sot}}, threads).last;
+  const auto languages =
+      logits.subspan(static_cast<size_t>(vocab.token_sot) + 1, static_cast<size_t>(language_count(context)));
+  std::vector<float> probabilities(languages.size());
+  log_softmax(languages, probabilities);
+  for (auto& probability : probabilities)
+    probability = std::exp(probability);
+  return probabilities;
+}
+
 namespace {
 
 // A text goes on in the memory of its parent, which several may have. Its number is that of its extension.

@@ -21,7 +21,9 @@ WhisperWindow whisper_window(int audio, int positions, int whole) {
 std::vector<uint16_t> score_offsets(const WhisperWindow& window, size_t keys) {
   std::vector<uint16_t> offsets(keys, ggml_fp32_to_fp16(-INFINITY));
   const auto dense = offsets.begin() + window.dense;
-  std::fill(offsets.begin(), dense, ggml_fp32_to_fp16(0));
+  const int begin = window.has_part() ? window.part_begin : 0;
+  const int end = window.has_part() ? std::min(window.part_end, window.dense) : window.dense;
+  std::fill(offsets.begin() + std::min(begin, end), offsets.begin() + end, ggml_fp32_to_fp16(0));
   std::fill(dense, offsets.begin() + window.positions,
             ggml_fp32_to_fp16(std::log(static_cast<float>(window.stride))));
   return offsets;

@@ -17,8 +17,12 @@ struct WhisperWindow {
   int positions = 0; // that are encoded
   int dense = 0;     // of them, from the beginning, side by side
   int stride = 1;    // 1 where all positions are dense
+  // The dense positions that the decoder attends to; all where it is empty.
+  int part_begin = 0;
+  int part_end = 0;
 
   bool is_sparse() const { return stride > 1; }
+  bool has_part() const { return part_end > part_begin; }
   // The place in the whole window of the first position behind the dense ones.
   int first_sparse() const { return dense + stride / 2; }
 
@@ -30,7 +34,7 @@ struct WhisperWindow {
 WhisperWindow whisper_window(int audio, int positions, int whole);
 
 // What is added to the score of each of `keys` keys in an attention, as 16-bit floats: nothing to dense ones,
-// log(stride) to those behind, and to what is no position minus infinity.
+// log(stride) to those behind, and minus infinity to what is no position or beside the part.
 std::vector<uint16_t> score_offsets(const WhisperWindow& window, size_t keys);
 
 } // namespace voxgate

@@ -34,7 +34,14 @@ export interface Chunk {
   /** The silences that `samples` lack, in order; absent where they lack none. */
   cuts?: readonly Cut[];
   /** The spans of speech in the chunk, in seconds from the start of the audio, each with its `certainty`, 0 to 1. */
-  speech: { startSec: number; endSec: number; certainty: number }[];
+  speech: SpeechSec[];
+}
+
+/** A span of speech in seconds. */
+interface SpeechSec {
+  startSec: number;
+  endSec: number;
+  certainty: number;
 }
 
 /** Silence in the middle of a pause that is not heard. */
@@ -247,6 +254,37 @@ export function secondsInChunk(
   let place = sec - startSec;
   for (const cut of cuts) place -= Math.min(cut.sec, Math.max(0, place - cut.atSec));
   return place;
+}
+
+/**
+ * The chunk in pieces, in order, each from one of its spans of speech to the next that is named.
+ * @param starts the places of those spans in `speech`, rising, without the first one
+ */
+export function splitChunk(chunk: Chunk, starts: readonly number[]): Chunk[] {
+  const { speech, cuts = [], samples } = chunk;
+  const padding = PADDING * WINDOW_SEC;
+  return [0, ...starts].map((from, i) => {
+    const to = starts[i] ?? speech.length;
+    const spans = speech.slice(from, to);
+    const [first, last] = [spans[0] as SpeechSec, spans.at(-1) as SpeechSec];
+    const [before, after] = [speech[from - 1], speech[to]];
+    const startSec = before
+      ? Math.max((before.endSec + first.startSec) / 2, first.startSec - padding)
+      : chunk.startSec;
+    const endSec = after ? Math.min((last.endSec + after.startSec) / 2, last.endSec + padding) : undefined;
+    const start = secondsInChunk(chunk, startSec);
+    const end = endSec === undefined ? samples.length / SAMPLE_RATE : secondsInChunk(chunk, endSec);
+    const own = cuts.filter(({ atSec }) => atSec > start && atSec < end);
+    return {
+      ...chunk,
+      startSec,
+      endSec: after ? last.endSec : chunk.endSec,
+      silentUntilSec: after?.startSec ?? chunk.silentUntilSec,
+      samples: samples.subarray(Math.round(start * SAMPLE_RATE), Math.round(end * SAMPLE_RATE)),
+      cuts: own.map(({ atSec, sec }) => ({ atSec: atSec - start, sec })),
+      speech: spans,
+    };
+  });
 }
 
 /** Segments as they were decoded from the samples of a chunk, with the times that they have with its silences. */

@@ -4,7 +4,7 @@
  * than in one that sounds like it. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { type Lane, NativeError } from '../../engine/types.ts';
+import { type DetectionOptions, type Lane, NativeError } from '../../engine/types.ts';
 import { attemptsFor } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
@@ -35,21 +35,28 @@ export interface ChunkLanguage {
 }
 
 /**
- * The language of the chunk, among those that the request allows and the model knows. The engine keeps the encoded
- * audio, so neither the attempts at the text nor the decoding after it encode it again.
+ * The probability of each language by the sound of the chunk, or of a part of it. The engine keeps the encoded audio, so
+ * neither a part nor the attempts at the text nor the decoding after them encode it again.
  */
-export async function detectChunkLanguage(
+export async function languageBySound(
+  lane: Lane,
+  { samples }: Pick<Chunk, 'samples'>,
+  request: ChunkRequest,
+  part?: DetectionOptions['part'],
+): Promise<Record<string, number>> {
+  const [{ audioContext }] = attemptsFor(samples.length / SAMPLE_RATE, lane.info, request);
+  const options = part === undefined ? { audioContext } : { audioContext, part };
+  return (await lane.detectLanguage(samples, options, { signal: request.signal })).probabilities;
+}
+
+/** The language of the chunk, among those that the request allows and the model knows. */
+export async function chooseLanguage(
   lane: Lane,
   chunk: Chunk,
   request: ChunkRequest,
+  probabilities: Record<string, number>,
 ): Promise<ChunkLanguage> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
-  const [{ audioContext }] = attemptsFor(durationSec, lane.info, request);
-  const { probabilities } = await lane.detectLanguage(
-    chunk.samples,
-    { audioContext },
-    { signal: request.signal },
-  );
   const sound = amongAllowed(probabilities, request.languages);
   if (inDoubt(sound).length === 1) return { detected: sound[0] };
   const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
@@ -85,7 +92,7 @@ function bestOf(texts: Text[], durationSec: number): Text {
 type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
 
 /** The most probable first; all that the model knows where the request allows none of them. */
-function amongAllowed(probabilities: Record<string, number>, languages: readonly string[]): Ranked {
+export function amongAllowed(probabilities: Record<string, number>, languages: readonly string[]): Ranked {
   const heard = Object.entries(probabilities).map(([language, probability]) => ({ language, probability }));
   const among = heard.filter(({ language }) => languages.includes(language));
   return ranked(among.length > 0 ? among : heard);

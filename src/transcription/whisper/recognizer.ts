@@ -3,12 +3,14 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type Lane, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
 import { contextFor } from '../decoding.ts';
+import type { ChunkRecognition } from '../lanes.ts';
 import {
   type ChunkRequest,
   type Dropped,
   GREEDY,
   type Recognition,
   type Recognizer,
+  speechWithoutText,
   withoutText,
 } from '../recognizer.ts';
 import { beginsUnspaced, type UnnumberedSegment, type Word } from '../segment.ts';
@@ -30,7 +32,8 @@ import {
   withTimes,
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
-import { detectChunkLanguage } from './language.ts';
+import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
+import { piecesByLanguage, spansThatDiffer } from './language-changes.ts';
 import { audibleSec, betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
 
@@ -58,30 +61,15 @@ export const recognizer: Recognizer = {
   }),
 
   async recognize(lane, chunk, request) {
-    const isEncoded = request.language === undefined;
-    const { detected, first } =
-      request.language === undefined
-        ? await detectChunkLanguage(lane, chunk, request)
-        : { detected: { language: request.language, probability: 1 } };
-    const { language } = detected;
-    const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
-    if (together === 'silence') return { detected, sentences: [] };
-    const text = textOf(together);
-    const isSlow = !request.draft && (await isSlower(text, chunk, request));
-    const parts = isSlow ? partsOf(chunk) : [];
-    const said = { text, language, translate: request.translate, again: true, signal: request.signal };
-    if (parts.length > 1 && (await lackText(lane, chunk, parts, said))) {
-      const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
-      if (apart !== null) return { detected, ...joined(apart, language, request) };
-    }
-    if (together === 'repetition')
-      return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
-    const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
-    return {
-      detected,
-      ...textIn(together, chunk, language, request),
-      ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
-    };
+    const { language } = request;
+    if (language !== undefined)
+      return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
+    const sound = await languageBySound(lane, chunk, request);
+    const differing = await spansThatDiffer(lane, chunk, request);
+    const whole = await recognizeAs(lane, chunk, sound, request);
+    if (differing === null) return whole;
+    const pieces = await piecesByLanguage(lane, chunk, differing, request);
+    return pieces.length > 1 ? inSeveralLanguages(lane, pieces, request) : whole;
   },
 
   async align(lane, chunk, said) {
@@ -90,6 +78,64 @@ export const recognizer: Recognizer = {
     return withLengths(words, chunk.endSec);
   },
 };
+
+/** What is said in a chunk, or a piece of one, that is in one language. */
+async function recognizeIn(
+  lane: Lane,
+  chunk: Chunk,
+  { detected, first, isEncoded }: ChunkLanguage & Pick<Decoding, 'isEncoded'>,
+  request: ChunkRequest,
+): Promise<Recognition> {
+  const { language } = detected;
+  const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
+  if (together === 'silence') return { detected, sentences: [] };
+  const text = textOf(together);
+  const isSlow = !request.draft && (await isSlower(text, chunk, request));
+  const parts = isSlow ? partsOf(chunk) : [];
+  const said = { text, language, translate: request.translate, again: true, signal: request.signal };
+  if (parts.length > 1 && (await lackText(lane, chunk, parts, said))) {
+    const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
+    if (apart !== null) return { detected, ...joined(apart, language, request) };
+  }
+  if (together === 'repetition')
+    return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
+  const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
+  return {
+    detected,
+    ...textIn(together, chunk, language, request),
+    ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
+  };
+}
+
+/** What is said in a chunk that the lane has just encoded, by whose sound its language is chosen. */
+async function recognizeAs(
+  lane: Lane,
+  chunk: Chunk,
+  sound: Record<string, number>,
+  request: ChunkRequest,
+): Promise<Recognition> {
+  const chosen = await chooseLanguage(lane, chunk, request, sound);
+  return recognizeIn(lane, chunk, { ...chosen, isEncoded: true }, request);
+}
+
+/** What is said in the pieces of a chunk, as of one. */
+async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkRequest): Promise<Recognition> {
+  const all: ChunkRecognition[] = [];
+  for (const chunk of pieces) {
+    const sound = await languageBySound(lane, chunk, request);
+    all.push({ chunk, ...(await recognizeAs(lane, chunk, sound, request)) });
+  }
+  const spoken = all.map(({ detected, sentences, chunk }) => ({
+    detected,
+    seconds: sentences.length > 0 ? speechSecOf(chunk) : 0,
+  }));
+  return {
+    detected: spoken.reduce((a, b) => (b.seconds > a.seconds ? b : a)).detected,
+    spoken,
+    sentences: all.flatMap(({ sentences }) => sentences),
+    dropped: all.flatMap(speechWithoutText),
+  };
+}
 
 /** A text that is said in a chunk. */
 interface SaidText {

@@ -1,0 +1,127 @@
+/**
+ * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
+ * another one. What was encoded for the whole chunk also tells the language of each span of speech in it, at the cost
+ * of one step of the decoder. Spans that seem to be in another language than most of the chunk are then heard by
+ * themselves, and only if they still do, all of them are. bench/results/decoding.md has the figures.
+ */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import type { Lane } from '../../engine/types.ts';
+import type { ChunkRequest } from '../recognizer.ts';
+import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
+import { amongAllowed, languageBySound } from './language.ts';
+
+/**
+ * A change of language between two spans must make the whole this many times as probable. What is told together only
+ * says which spans are worth to be heard apart.
+ */
+const CHANGE_ODDS = { together: 2, apart: 4 };
+/** Shorter speech tells less, in proportion to its length, in seconds. */
+const TELLING_SEC = 1.5;
+/** The sound of a span never rules a language out. */
+const LEAST_PROBABILITY = 1e-3;
+
+/** A span of speech, and how probable each language is by its sound. */
+interface SpanSound {
+  seconds: number;
+  probabilities: ReadonlyMap<string, number>;
+}
+
+/** What a chunk, which the lane has just encoded, tells of each span of speech in it; null where that is one language. */
+export async function spansThatDiffer(
+  lane: Lane,
+  chunk: Chunk,
+  request: ChunkRequest,
+): Promise<SpanSound[] | null> {
+  if (chunk.speech.length === 1 || request.draft) return null;
+  const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
+  const ms = (sec: number) => Math.min(lastMs, Math.max(0, Math.round(secondsInChunk(chunk, sec) * 1000)));
+  const spans: SpanSound[] = [];
+  for (const { startSec, endSec } of chunk.speech) {
+    const part = { startMs: ms(startSec), endMs: ms(endSec) };
+    const probabilities = await languageBySound(lane, chunk, request, part);
+    spans.push(soundOf(endSec - startSec, probabilities, request));
+  }
+  return isOne(likeliestLanguages(spans, CHANGE_ODDS.together)) ? null : spans;
+}
+
+/**
+ * The pieces of the chunk between which the language changes; only the chunk where it does not.
+ * @param together what `spansThatDiffer` gave
+ */
+export async function piecesByLanguage(
+  lane: Lane,
+  chunk: Chunk,
+  together: SpanSound[],
+  request: ChunkRequest,
+): Promise<Chunk[]> {
+  const spans = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
+  const apart = new Map<number, SpanSound>();
+  const hear = async (isWanted: (at: number) => boolean) => {
+    for (const [at, span] of spans.entries()) {
+      if (apart.has(at) || !isWanted(at)) continue;
+      const seconds = together[at]?.seconds ?? 0;
+      apart.set(at, soundOf(seconds, await languageBySound(lane, span, request), request));
+    }
+    return likeliestLanguages(
+      together.map((sound, at) => apart.get(at) ?? sound),
+      CHANGE_ODDS.apart,
+    );
+  };
+  const seen = likeliestLanguages(together, CHANGE_ODDS.together);
+  const most = mostOf(seen, together);
+  if (isOne(await hear((at) => seen[at] !== most))) return [chunk];
+  const heard = await hear(() => true);
+  return splitChunk(
+    chunk,
+    [...heard.keys()].filter((at) => at > 0 && heard[at] !== heard[at - 1]),
+  );
+}
+
+function soundOf(
+  seconds: number,
+  probabilities: Record<string, number>,
+  { languages }: ChunkRequest,
+): SpanSound {
+  const among = amongAllowed(probabilities, languages);
+  return {
+    seconds,
+    probabilities: new Map(among.map(({ language, probability }) => [language, probability])),
+  };
+}
+
+const isOne = ([first, ...others]: string[]): boolean => others.every((language) => language === first);
+
+/** The language of most of the speech. */
+function mostOf(languages: string[], spans: SpanSound[]): string | undefined {
+  const seconds = (language: string) =>
+    spans.reduce((sum, span, at) => (languages[at] === language ? sum + span.seconds : sum), 0);
+  return languages.toSorted((a, b) => seconds(b) - seconds(a))[0];
+}
+
+/**
+ * The most probable languages of spans in a row, as of the states of a hidden Markov model (Viterbi) in which each
+ * change has the same price.
+ * @param odds the price of a change
+ */
+export function likeliestLanguages(spans: readonly SpanSound[], odds: number): string[] {
+  const known = [...new Set(spans.flatMap(({ probabilities }) => [...probabilities.keys()]))];
+  const better = (a: Path, b: Path) => (b.score > a.score ? b : a);
+  let paths = known.map((): Path => ({ score: 0, languages: [] }));
+  for (const { seconds, probabilities } of spans) {
+    const weight = Math.min(1, seconds / TELLING_SEC);
+    const best = paths.reduce(better, { score: Number.NEGATIVE_INFINITY, languages: [] });
+    const changed = { ...best, score: best.score - Math.log(odds) };
+    paths = paths.map((same, i) => {
+      const language = known[i] as string;
+      const { score, languages } = better(same, changed);
+      const heard = Math.max(LEAST_PROBABILITY, probabilities.get(language) ?? 0);
+      return { score: score + weight * Math.log(heard), languages: [...languages, language] };
+    });
+  }
+  return paths.reduce(better, { score: Number.NEGATIVE_INFINITY, languages: [] }).languages;
+}
+
+interface Path {
+  score: number;
+  languages: string[];
+}

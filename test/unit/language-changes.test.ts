@@ -1,0 +1,131 @@
+/** Where the language changes in a chunk, it is cut; what only sounds a little like another language is not. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ChunkOptions, DetectionOptions, Lane } from '../../src/engine/types.ts';
+import { addLanguage } from '../../src/transcription/lanes.ts';
+import { createLanguageTally } from '../../src/transcription/language/tally.ts';
+import { type Chunk, splitChunk } from '../../src/transcription/speech/chunks.ts';
+import { likeliestLanguages } from '../../src/transcription/whisper/language-changes.ts';
+import { recognizer as whisper } from '../../src/transcription/whisper/recognizer.ts';
+import { chunkRequest } from '../chunk-request.ts';
+
+const RATE = 16_000;
+const ENGLISH = { en: 0.98, fr: 0.01, it: 0.01 };
+const FRENCH = { en: 0.01, fr: 0.98, it: 0.01 };
+const UNSURE = { en: 0.2, fr: 0.3, it: 0.5 };
+
+type Sound = Record<string, number>;
+
+const spanOf = (seconds: number, sound: Sound) => ({
+  seconds,
+  probabilities: new Map(Object.entries(sound)),
+});
+
+test('a clear change of language is found, and a short or unsure span has that of its neighbors', () => {
+  const languages = (...spans: [number, Sound][]) =>
+    likeliestLanguages(
+      spans.map(([seconds, sound]) => spanOf(seconds, sound)),
+      4,
+    ).join(' ');
+  assert.equal(languages([3, ENGLISH], [3, FRENCH], [2, ENGLISH]), 'en fr en');
+  assert.equal(languages([3, ENGLISH], [3, FRENCH], [0.6, UNSURE], [3, FRENCH]), 'en fr fr fr');
+  assert.equal(languages([3, ENGLISH], [3, UNSURE], [3, ENGLISH]), 'en en en');
+  assert.equal(languages([3, ENGLISH], [0.4, FRENCH], [3, ENGLISH]), 'en en en');
+  assert.equal(languages([3, FRENCH]), 'fr');
+});
+
+/** Three spans of 4 s with 0.6 s between them; the sample at the middle of each is its number. */
+function threeSpans(): Chunk {
+  const samples = new Float32Array(13.6 * RATE);
+  const speech = [0.2, 4.8, 9.4].map((startSec) => ({ startSec, endSec: startSec + 4, certainty: 1 }));
+  for (const [i, { startSec }] of speech.entries()) samples[(startSec + 2) * RATE] = i + 1;
+  return { startSec: 0, endSec: 13.4, silentUntilSec: 15, samples, speech };
+}
+
+/** Hears the spans of the chunk together and apart, in two scripted ways. */
+async function hear(
+  together: Sound[],
+  apart: Sound[],
+  changes: Partial<Parameters<typeof chunkRequest>[0]> = {},
+) {
+  const calls: string[] = [];
+  const numbers = 'one two three four five six seven eight nine ten eleven twelve thirteen'.split(' ');
+  const spansIn = (samples: Float32Array) => [1, 2, 3].filter((number) => samples.includes(number));
+  const soundOf = (of: Sound[], samples: Float32Array) => ({
+    probabilities: of[(spansIn(samples)[0] ?? 0) - 1],
+  });
+  const lane = {
+    info: { languages: ['en', 'fr', 'it'], audioContext: 1500, textContext: 448 },
+    detectLanguage: async (samples: Float32Array, { part }: DetectionOptions) => {
+      const spans = spansIn(samples);
+      if (part !== undefined) return soundOf(together, samples.subarray(part.startMs * 16, part.endMs * 16));
+      calls.push(`detect ${spans.join('')}`);
+      return soundOf(apart, samples);
+    },
+    transcribe: async (samples: Float32Array, { language, again }: ChunkOptions) => {
+      assert(again, 'what was encoded to hear the language is used again');
+      calls.push(`${language} ${spansIn(samples).join('')}`);
+      const count = Math.floor(samples.length / RATE);
+      const words = [...numbers.slice(0, count).map((number) => ` seventy-${number}`), '.'];
+      const tokens = words.map((word, id) => ({
+        id,
+        bytes: Buffer.from(word),
+        logprob: -0.01,
+        startMs: id * 1000,
+        endMs: (id + 1) * 1000,
+      }));
+      return [{ startMs: 0, endMs: count * 1000, tokens, noSpeechProb: 0 }];
+    },
+  };
+  const request = chunkRequest({ languages: ['en', 'fr', 'it'], ...changes });
+  const chunk = threeSpans();
+  const recognition = await whisper.recognize(lane as unknown as Lane, chunk, request);
+  return { calls, recognition, chunk };
+}
+
+test('a chunk whose language changes is cut there, and each piece has its own language', async () => {
+  const spans = [ENGLISH, FRENCH, FRENCH];
+  const { calls, recognition, chunk } = await hear(spans, spans);
+  assert.deepEqual(calls.slice(-4), ['detect 1', 'en 1', 'detect 23', 'fr 23']);
+  const { sentences } = recognition;
+  assert.deepEqual(
+    sentences.map(({ language }) => language),
+    ['en', 'fr'],
+  );
+  const { start = 0 } = sentences[1] ?? {};
+  assert(start > 4.4 && start < 5, `the second sentence is where it was said, not at ${start} s`);
+  assert.equal(recognition.detected.language, 'fr');
+  const tally = addLanguage(createLanguageTally(undefined), { ...recognition, chunk });
+  assert(tally.share('en') > 0.2 && tally.share('fr') > tally.share('en'));
+});
+
+test('a span that sounds like another language only beside others changes nothing', async () => {
+  const one = [ENGLISH, ENGLISH, ENGLISH];
+  const plain = await hear(one, one);
+  assert.deepEqual(plain.calls, ['detect 123', 'en 123']);
+  const unsure = await hear([ENGLISH, ENGLISH, FRENCH], one);
+  assert.deepEqual(unsure.calls, ['detect 123', 'en 123', 'detect 3']);
+  assert.deepEqual(unsure.recognition, plain.recognition);
+});
+
+test('a draft and a request with a language look for no change', async () => {
+  const spans = [ENGLISH, FRENCH, FRENCH];
+  assert.deepEqual((await hear(spans, spans, { draft: true })).calls, ['detect 123', 'en 123']);
+  assert.deepEqual((await hear(spans, spans, { languages: ['en'] })).calls, ['detect 123', 'en 123']);
+});
+
+test('the pieces of a chunk follow one another, with their own pauses', () => {
+  const whole = { ...threeSpans(), cuts: [{ atSec: 4.5, sec: 2 }], endSec: 15.4, silentUntilSec: 17 };
+  const speech = whole.speech.map((span, i) =>
+    i > 0 ? { ...span, startSec: span.startSec + 2, endSec: span.endSec + 2 } : span,
+  );
+  const [first, second, ...others] = splitChunk({ ...whole, speech }, [1]) as [Chunk, Chunk];
+  assert.deepEqual([first.speech.length, second.speech.length, others.length], [1, 2, 0]);
+  assert.deepEqual([first.startSec, first.endSec, first.silentUntilSec], [0, 4.2, 6.8]);
+  assert.deepEqual([second.endSec, second.silentUntilSec, second.cuts], [15.4, 17, []]);
+  assert(first.samples.includes(1) && !first.samples.includes(2));
+  // The middle of the second span is where its times say.
+  assert.equal(second.samples[Math.round((8.8 - second.startSec) * RATE)], 2);
+  const apart = splitChunk({ ...whole, speech }, [2])[0] as Chunk;
+  assert.deepEqual(apart.cuts, [{ atSec: 4.5, sec: 2 }]);
+});
