@@ -1,7 +1,7 @@
 /** The forms in which `npm run bench -- accuracy` has every peer hear the prompts; each has a table of its own. */
 import { fromFarAway, overTelephone, quieter, withBabble, withWhiteNoise } from '../clips/degraded-clips.ts';
-import { longClip, repeatedClip } from '../clips/long-clips.ts';
-import type { Prompt } from '../clips/prompts.ts';
+import { clipInTurns, longClip, repeatedClip } from '../clips/long-clips.ts';
+import { PROMPT_LANGUAGES, type Prompt, prompts as promptsIn } from '../clips/prompts.ts';
 
 export interface Form {
   title: string;
@@ -17,6 +17,7 @@ export interface Form {
 const SNR_DB = 10;
 const QUIETER_DB = 30;
 const JOINED_SEC = { least: 300, most: 600 };
+const IN_TURNS = { files: 3, sentences: 8, pauseSec: 0.6 };
 const REPEATED = { sentences: 3, times: 20, pauseSec: 0.9 };
 
 export const FORMS: Readonly<Record<string, Form>> = {
@@ -52,6 +53,12 @@ export const FORMS: Readonly<Record<string, Form>> = {
     vad: true,
     clips: joined('joined', 1.2),
   },
+  'two-languages': {
+    title: `A sentence in each of two languages in turn, pauses of ${IN_TURNS.pauseSec} s, language detected`,
+    detected: true,
+    vad: true,
+    clips: inTurns,
+  },
   repeated: {
     title: `The same sentence ${REPEATED.times} times, ${REPEATED.pauseSec} s apart`,
     vad: true,
@@ -66,6 +73,21 @@ export const FORMS: Readonly<Record<string, Form>> = {
         })),
   },
 };
+
+/** The group and the next language that is not English, whose spelling the words are counted in. */
+function inTurns(prompts: Prompt[]): Prompt[] {
+  const [first] = prompts;
+  const own = PROMPT_LANGUAGES.findIndex((language) => language === first?.spoken);
+  if (first === undefined || own < 0) return [];
+  const language = PROMPT_LANGUAGES[own + 1] ?? 'es';
+  const others = promptsIn(language).filter(({ tuning }) => tuning === first.tuning);
+  return Array.from({ length: IN_TURNS.files }, (_, file) => {
+    const some = (all: Prompt[]) => all.slice(file * IN_TURNS.sentences, (file + 1) * IN_TURNS.sentences);
+    const name = `${first.spoken}-${language}-${file}${first.tuning ? '-tuning' : ''}`;
+    const clip = clipInTurns(name, some(prompts), some(others), IN_TURNS.pauseSec);
+    return { ...first, ...clip, spoken: language, text: clip.text ?? '' };
+  }).filter(({ seconds }) => seconds > 0);
+}
 
 const again = ({ text }: Prompt) => Array(REPEATED.times).fill(text).join(' ');
 

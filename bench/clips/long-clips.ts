@@ -29,6 +29,13 @@ export function repeatedClip(sentence: Clip, times: number, pauseSec: number): C
   return joined(`${sentence.name}-repeated`, key, () => Array(times).fill(sentence), pauseSec);
 }
 
+/** Says a sentence of the one language, then one of the other, in turn, with the pause behind each. */
+export function clipInTurns(name: string, one: Clip[], other: Clip[], pauseSec: number): Clip {
+  const sentences = one.slice(0, other.length).flatMap((clip, i) => [clip, other[i] as Clip]);
+  const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), pauseSec]);
+  return joined(name, key, () => sentences, pauseSec);
+}
+
 function joined(name: string, key: string, choose: () => Clip[], pauseSec: number): Clip {
   const stem = join(CLIP_FOLDER, `${name}-${createHash('sha256').update(key).digest('hex').slice(0, 8)}`);
   const audio = `${stem}.wav`;
