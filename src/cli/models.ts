@@ -1,5 +1,5 @@
 /**
- * `voxgate models` lists, fetches, verifies, removes and imports weights. Results go to stdout, so that scripts can
+ * `voxgate models` lists, fetches, verifies, checks, removes and imports weights. Results go to stdout, so that scripts can
  * read them; progress and failures go to stderr.
  */
 import type { Command } from 'commander';
@@ -8,11 +8,15 @@ import { VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
 import { createProgressView } from './model-progress.ts';
+import { assertCheckable, type CheckedClip, check, clipsOf, line, MOST_WORDS_WRONG } from './models-check.ts';
 import { examples } from './options.ts';
+import type { Transcriber } from './question.ts';
 
 export interface ModelsCommandDeps {
   /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. */
   open(): Promise<{ store: ModelStore; modelId(name: string): string }>;
+  /** Starts what transcribes in this process. */
+  start(): Promise<Transcriber>;
   /** Tests pass streams of their own; the default is those of the process. */
   stdout?: NodeJS.WritableStream;
   stderr?: NodeJS.WriteStream;
@@ -22,7 +26,7 @@ export interface ModelsCommandDeps {
 export function registerModelsCommand(program: Command, deps: ModelsCommandDeps): void {
   const models = program
     .command('models')
-    .description('list, fetch, verify, remove and import speech models')
+    .description('list, fetch, verify, check, remove and import speech models')
     .addHelpText(
       'after',
       examples(
@@ -30,6 +34,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
         'voxgate models pull multilingual-small',
         'voxgate models import ~/models/faster-whisper-medium',
         'voxgate models verify',
+        'voxgate models check european',
         'voxgate models rm multilingual-tiny',
       ),
     );
@@ -37,6 +42,7 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
   registerList(models, streams);
   registerPull(models, streams);
   registerVerify(models, streams);
+  registerCheck(models, streams);
   registerRemove(models, streams);
   registerImport(models, streams);
 }
@@ -98,6 +104,41 @@ function registerVerify(models: Command, { open, stdout, stderr }: Required<Mode
         if (names.length === 0 && files.length === 0)
           failures.push(`no weights are in ${store.dir}: fetch some with voxgate models pull`);
         if (failures.length > 0) throw new Error(failures.join('; '));
+      }),
+    );
+}
+
+function registerCheck(models: Command, { open, start, stdout, stderr }: Required<ModelsCommandDeps>): void {
+  const bound = `${MOST_WORDS_WRONG * 100} %`;
+  models
+    .command('check')
+    .argument('<id>', 'a model id or alias, whose weights are on disk')
+    .option(
+      '--clips <dir>',
+      'audio files, each with its text in a .txt of the same name (default: an English clip)',
+    )
+    .option('--json', 'print JSON')
+    .description(
+      `transcribe clips of known texts; exit status 1 when more than ${bound} of the words of one are wrong`,
+    )
+    .action((name: string, { clips: folder, json }: { clips?: string; json?: true }) =>
+      work(stderr, async ({ signal }) => {
+        const { store, modelId } = await open();
+        const id = modelId(name);
+        assertCheckable(id, store);
+        const clips = await clipsOf(folder);
+        await using transcriber = await start();
+        const checked: CheckedClip[] = [];
+        for await (const clip of check(id, clips, transcriber, signal ?? AbortSignal.any([]))) {
+          checked.push(clip);
+          if (!json) stdout.write(line(clip));
+        }
+        if (json) stdout.write(`${JSON.stringify({ model: id, clips: checked }, null, 2)}\n`);
+        const wrong = checked.filter(({ wordErrorRate }) => wordErrorRate > MOST_WORDS_WRONG);
+        if (wrong.length > 0)
+          throw new Error(
+            `${id} does not work: of ${wrong.length} of ${checked.length} clips more than ${bound} of the words are wrong`,
+          );
       }),
     );
 }

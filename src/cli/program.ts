@@ -6,8 +6,10 @@ import { Command, CommanderError } from 'commander';
 import type { Logger } from 'winston';
 import { type Config, ConfigError, readConfig } from '../config/config.ts';
 import { inWords } from '../errors.ts';
+import type { RouteRequest } from '../transcription/routing.ts';
 import { VERSION } from '../version.ts';
 import type { Engine } from './open-engine.ts';
+import type { Transcriber } from './question.ts';
 
 type EngineFor = (config: Config, log: Logger) => Engine;
 
@@ -113,20 +115,30 @@ async function registerTranscribe(program: Command, engineFor?: EngineFor): Prom
   const { checkedSettings } = await import('./model-settings.ts');
   registerTranscribeCommand(program, {
     config: () => checkedSettings().config,
-    async start(config, request) {
-      const { startTranscriber } = await import('./transcriber.ts');
-      const { openEngine, quietLog } = await import('./open-engine.ts');
-      const log = quietLog(config);
-      return startTranscriber(config, { ...(engineFor ?? openEngine)(config, log), log }, request);
-    },
+    start: (config, request) => startHere(config, engineFor, request),
   });
+}
+
+async function startHere(
+  config: Config,
+  engineFor?: EngineFor,
+  request?: RouteRequest,
+): Promise<Transcriber> {
+  const { startTranscriber } = await import('./transcriber.ts');
+  const { openEngine, quietLog } = await import('./open-engine.ts');
+  const log = quietLog(config);
+  return startTranscriber(config, { ...(engineFor ?? openEngine)(config, log), log }, request);
 }
 
 async function registerModels(program: Command, engineFor?: EngineFor): Promise<void> {
   const { registerModelsCommand } = await import('./models.ts');
   const { openModels } = await import('./open-models.ts');
   const { openEngine } = await import('./open-engine.ts');
-  registerModelsCommand(program, { open: () => openModels(engineFor ?? openEngine) });
+  const { checkedSettings } = await import('./model-settings.ts');
+  registerModelsCommand(program, {
+    open: () => openModels(engineFor ?? openEngine),
+    start: () => startHere(checkedSettings().config, engineFor),
+  });
 }
 
 async function registerDoctor(program: Command, engineFor?: EngineFor): Promise<void> {

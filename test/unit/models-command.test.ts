@@ -1,5 +1,8 @@
 /** `voxgate models` runs over a scripted store: these tests say what it prints where, and how it exits. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, test } from 'node:test';
 import { Command } from 'commander';
@@ -15,7 +18,7 @@ afterEach(() => {
   process.exitCode = undefined;
 });
 
-async function run(args: string[], store: Partial<ModelStore>) {
+async function run(args: string[], store: Partial<ModelStore>, texts: string[] = []) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const program = new Command().exitOverride().configureOutput({ writeErr() {} });
   registerModelsCommand(program, {
@@ -26,6 +29,19 @@ async function run(args: string[], store: Partial<ModelStore>) {
       const caches = { models: { entries: () => [], fits: () => true } } as never;
       const naming = createNaming(config, { store: full, engine }, caches);
       return { store: full, modelId: (name) => naming.modelId(name) ?? name };
+    },
+    async start() {
+      const answers = [...texts];
+      return {
+        ask: async () =>
+          JSON.stringify({
+            text: answers.shift() ?? '',
+            duration: 11,
+            language: 'english',
+            language_code: 'en',
+          }),
+        async [Symbol.asyncDispose]() {},
+      };
     },
     stdout,
     stderr: stderr as unknown as NodeJS.WriteStream,
@@ -189,4 +205,84 @@ test('rm tells what it removed, and that there was nothing', async () => {
   const { out, err, code } = await run(['rm', 'whisper-base', 'mine'], { remove });
   assert.equal(out, 'removed ggml-base-q8_0.bin (82 MB)\n');
   assert.deepEqual([err, code], ['cjk is not in /models\n', 1]);
+});
+
+const SAID =
+  'And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country.';
+
+test('check tells how many words of the clip are wrong, and how fast it went', async () => {
+  const here = { isInstalled: () => true };
+  const good = await run(['check', 'mine'], here, ['', `${SAID} Thanks!`.toUpperCase()]);
+  assert.match(
+    good.out,
+    /^sample\.mp3, en: 4\.5 % of the words wrong, 11\.0 s in [\d.]+ s \(real-time factor [\d.]+\)\n {2}AND SO MY/,
+  );
+  assert.deepEqual([good.err, good.code], ['', 0]);
+  const { out, code } = await run(['check', 'cjk', '--json'], here, ['', SAID]);
+  const { model, clips } = JSON.parse(out);
+  assert.deepEqual(
+    [model, clips.length, clips[0].wordErrorRate, clips[0].heard, code],
+    ['cjk', 1, 0, SAID, 0],
+  );
+});
+
+test('check fails where more than a fifth of the words are wrong', async () => {
+  for (const heard of [
+    '',
+    'and so',
+    SAID.replace(/ask/g, 'task')
+      .replace(/country/g, 'contrary')
+      .replace('so', ''),
+  ]) {
+    const { out, err, code } = await run(['check', 'european'], { isInstalled: () => true }, ['', heard]);
+    assert.match(out, /% of the words wrong/);
+    assert.match(err, /european does not work: of 1 of 1 clips more than 20 % of the words are wrong/);
+    assert.equal(code, 1);
+  }
+});
+
+test('check says what has to be fetched, and what cannot be checked', async () => {
+  const { err, code } = await run(['check', 'european'], { isInstalled: () => false });
+  assert.equal(
+    err,
+    '/models lacks european and voice-activity: fetch it with voxgate models pull european\n',
+  );
+  assert.equal(code, 1);
+  assert.match((await run(['check', 'diarization'], {})).err, /diarization does not transcribe/);
+});
+
+test('check takes the clips of a folder, with the language of their name', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'voxgate-check-'));
+  try {
+    const none = await run(['check', 'cjk', '--clips', folder], { isInstalled: () => true });
+    assert.match(none.err, /has no audio file with its text beside it/);
+    process.exitCode = undefined;
+    for (const [name, text] of [
+      ['zh-1.wav', ''],
+      ['zh-1.txt', '今天天气，很好。'],
+      ['long name.flac', ''],
+      ['long name.txt', 'It’s 20 degrees'],
+      ['notes.txt', ''],
+    ] as const)
+      writeFileSync(join(folder, name), text);
+    const texts = ['', 'its 20 degrees', '今天天气不好'];
+    const { out, code } = await run(
+      ['check', 'cjk', '--clips', folder, '--json'],
+      { isInstalled: () => true },
+      texts,
+    );
+    const { clips } = JSON.parse(out) as {
+      clips: { clip: string; language: string; wordErrorRate: number }[];
+    };
+    assert.deepEqual(
+      clips.map(({ clip, language, wordErrorRate }) => [clip, language, wordErrorRate.toFixed(2)]),
+      [
+        ['long name.flac', 'en', '0.00'],
+        ['zh-1.wav', 'zh', '0.17'],
+      ],
+    );
+    assert.equal(code, 0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
