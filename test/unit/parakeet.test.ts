@@ -279,3 +279,48 @@ test('a loop is dropped and reported as one', async () => {
   const { sentences, dropped } = await parakeet.recognize(modelOf(...loop).model, chunk, request);
   assert.deepEqual([sentences, dropped?.map(({ reason }) => reason)], [[], ['repetition']]);
 });
+
+/** Hears nothing where more than 0.3 s of silence stand before the speech, as the published weights may. */
+function deafAfterSilence(heard: number[]): TranscriptionModel {
+  return {
+    info: { languages: ['en'] },
+    transcribe: async (samples: Float32Array) => {
+      const lead = samples.findIndex((sample) => sample !== 0) / 16_000;
+      heard.push(samples.length / 16_000);
+      return lead > 0.3 ? [] : [segmentOf([' Hello', lead * 1000, lead * 1000 + 400])];
+    },
+  } as unknown as TranscriptionModel;
+}
+
+/** A second of speech between 5 s and 6 s, with silence around it. */
+function chunkWith(silenceSec: number, spans = [{ startSec: 4.8, endSec: 6.2, certainty: 1 }]) {
+  const samples = new Float32Array(Math.round((1 + 2 * silenceSec) * 16_000));
+  samples.fill(0.1, Math.round(silenceSec * 16_000), Math.round((1 + silenceSec) * 16_000));
+  return { startSec: 5 - silenceSec, endSec: 6.2, silentUntilSec: 8, samples, speech: spans };
+}
+
+test('where nothing is heard, the speech is heard again without the silence around it', async () => {
+  const request = chunkRequest({ timed: true });
+  for (const [silenceSec, lengths] of [
+    [0.2, [1.4]],
+    [0.4, [1.8, 1.4]],
+    [0.8, [2.6, 1.4]],
+  ] as const) {
+    const heard: number[] = [];
+    const { sentences, dropped } = await parakeet.recognize(
+      deafAfterSilence(heard),
+      chunkWith(silenceSec),
+      request,
+    );
+    const [word, ...more] = sentences.flatMap(({ words }) => words);
+    assert.deepEqual([word?.text, rounded(word?.start ?? 0), rounded(word?.end ?? 0)], [' Hello', 5, 5.4]);
+    assert.deepEqual([more, dropped, heard.map(rounded)], [[], undefined, lengths]);
+  }
+});
+
+test('speech without a word that has nothing around it is heard once', async () => {
+  const heard: number[] = [];
+  const chunk = chunkWith(0.4, [{ startSec: 4.6, endSec: 6.4, certainty: 1 }]);
+  const { sentences } = await parakeet.recognize(deafAfterSilence(heard), chunk, chunkRequest({}));
+  assert.deepEqual([sentences, heard.map(rounded)], [[], [1.8]]);
+});

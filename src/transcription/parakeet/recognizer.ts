@@ -27,12 +27,10 @@ export const recognizer: Recognizer = {
   cutsSubtitles: true,
 
   async recognize(lane, chunk, request) {
-    const { keywords } = request;
-    const options = { ...GREEDY, keywords, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
-    const segments = await lane.transcribe(chunk.samples, options, { signal: request.signal });
     const durationSec = chunk.samples.length / SAMPLE_RATE;
-    const endSec = chunk.startSec + durationSec;
-    const words = toSpacedWords(segments, chunk.startSec, endSec);
+    let words = await wordsIn(chunk, lane, request);
+    const close = closeToSpeech(chunk);
+    if (words.length === 0 && close !== null) words = await wordsIn(close, lane, request);
     const detected = await detectLanguage(textOf(words), lane, request);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
       return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
@@ -46,6 +44,30 @@ export const recognizer: Recognizer = {
     return { detected, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
   },
 };
+
+async function wordsIn(
+  { startSec, samples }: Pick<Chunk, 'startSec' | 'samples'>,
+  lane: Lane,
+  { keywords, signal }: ChunkRequest,
+): Promise<Word[]> {
+  const options = { ...GREEDY, keywords, language: lane.info.languages[0] ?? USUAL_LANGUAGE };
+  const segments = await lane.transcribe(samples, options, { signal });
+  return toSpacedWords(segments, startSec, startSec + samples.length / SAMPLE_RATE);
+}
+
+/**
+ * The chunk without what is heard around its spans of speech, which themselves begin and end with up to 0.2 s of silence;
+ * null where nothing is. The published weights may write nothing at all for speech that 0.4 to 0.8 s of silence stand
+ * before (FluidAudio#746) or behind (NVIDIA-NeMo/Speech#15757), and write the same speech with less of it: the features
+ * are normalized over all that is heard. The silence is heard first all the same, as soft words begin and end in it.
+ */
+function closeToSpeech({ startSec, endSec, samples, speech }: Chunk) {
+  const [first, last] = [speech[0]?.startSec ?? startSec, speech.at(-1)?.endSec ?? endSec];
+  const [begin, end] = [first, last].map((sec) => Math.max(0, Math.round((sec - startSec) * SAMPLE_RATE)));
+  const close = samples.subarray(begin, end);
+  if (close.length === 0 || close.length === samples.length) return null;
+  return { startSec: startSec + (begin ?? 0) / SAMPLE_RATE, samples: close };
+}
 
 /** The model does not say which of its 25 languages it heard, so the client's is recorded or the text's detected. */
 async function detectLanguage(
