@@ -157,6 +157,14 @@ def triangles(mels, bins):
     return np.array([np.interp(at, peaks[i : i + 3], [0, 1, 0]) for i in range(mels)])
 
 
+def slaney(mels, bins):
+    """Computes the filters of NeMo (librosa's): equal steps up to 1 kHz, then equal ratios; each of the same area."""
+    hz = lambda mel: np.where(mel < 15, 200 / 3 * mel, 1000 * np.exp(np.log(6.4) / 27 * (mel - 15)))  # noqa: E731
+    peaks = hz(np.linspace(0, 15 + 27 * np.log(8) / np.log(6.4), mels + 2))
+    at = np.linspace(0, 8000, bins)
+    return np.array([np.interp(at, peaks[i : i + 3], [0, 1, 0]) * 2 / (peaks[i + 2] - peaks[i]) for i in range(mels)])
+
+
 def generate(path, seed, random, wide):
     rng = np.random.default_rng(seed)
     shape = Shape()
@@ -173,7 +181,8 @@ def generate(path, seed, random, wide):
     half = not random
     window = np.hanning(400 if random else shape.fft)
     with open(path, "wb") as out:
-        write_header(out, shape, int(half), pieces, triangles(shape.mels, shape.fft // 2 + 1), window)
+        filters = (slaney if random else triangles)(shape.mels, shape.fft // 2 + 1)
+        write_header(out, shape, int(half), pieces, filters, window)
         for name, dims, weighty in tensor_shapes(shape):
             values = known.get(name, random_weights(rng, name, dims))
             as_half = half and weighty
@@ -186,7 +195,7 @@ def generate_full(path):
     shape.channels, shape.kernel, shape.pred, shape.pred_layers, shape.durations = 256, 9, 640, 2, [0, 1, 2, 3, 4]
     pieces = ["<unk>", *(f"{SPACE}w{i}" for i in range(1, shape.vocab))]
     with open(path, "wb") as out:
-        write_header(out, shape, 2000 + 7, pieces, triangles(shape.mels, 257), np.hanning(400))
+        write_header(out, shape, 2000 + 7, pieces, slaney(shape.mels, 257), np.hanning(400))
         for name, dims, weighty in tensor_shapes(shape):
             count = int(np.prod(dims))
             if weighty:

@@ -53,6 +53,9 @@ bool run(parakeet_context& context, parakeet_state& state, std::span<const float
   if (parakeet_pcm_to_mel_with_state(&context, &state, samples.data(), static_cast<int>(samples.size()),
                                      encoder_threads) != 0)
     return false;
+  // NeMo makes a frame of each full step and does not let the encoder see the one that begins at the end;
+  // parakeet.cpp counts it.
+  state.mel.n_len = state.mel.n_len_org = static_cast<int>(samples.size()) / PARAKEET_HOP_LENGTH;
   state.n_audio_ctx = state.mel.n_len;
   if (!parakeet_ensure_encode_sched(context, state, state.n_audio_ctx))
     throw std::bad_alloc();

@@ -1,0 +1,30 @@
+/** transcribe.cpp, another implementation of all three families, which reads the same weights. */
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { type JsonLinesProcess, startJsonLines } from './json-lines.ts';
+import { ROOT } from './peer.ts';
+import { ensureVenv } from './python.ts';
+
+const PINS = ['transcribe-cpp==0.4.1', 'transcribe-cpp-native==0.4.1', 'numpy==2.4.6', 'gguf==0.19.0'];
+
+export interface TranscribeCppAnswer {
+  tokens: { id: number; start: number; end: number }[];
+  /** With Whisper's times and SenseVoice's tags in it. */
+  text: string;
+  /** Milliseconds. */
+  cpu: number;
+}
+
+/** Its Python has numpy and gguf too, with which weights are generated. */
+export const transcribeCppPython = () => ensureVenv(join(ROOT, 'build/transcribe-cpp-venv'), PINS);
+
+export const startTranscribeCpp = (model: string): Promise<JsonLinesProcess> =>
+  startJsonLines('transcribe.cpp', transcribeCppPython(), [
+    join(ROOT, 'bench/peers/transcribe_cpp_peer.py'),
+    model,
+  ]);
+
+/** Writes the weights of a Parakeet file in the format that it reads. */
+export function writeParakeetGguf(source: string, target: string): void {
+  execFileSync(transcribeCppPython(), [join(ROOT, 'bench/peers/parakeet_gguf.py'), source, target]);
+}
