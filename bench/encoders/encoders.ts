@@ -1,15 +1,16 @@
 /**
- * Times the families beside Whisper against onnxruntime with encoders of the same shapes, on the same number of
- * threads. Weights are generated, so there are no words.
+ * Times the families beside Whisper against transcribe.cpp with the same weights, and against onnxruntime with encoders
+ * of the same shapes, on the same number of threads. Weights are generated, so there are no words.
  *
  *   npm run bench -- encoders --parakeet FILE --sensevoice FILE [--threads 1,2] [--seconds 5,11,30] [--rounds N]
+ *     [--peers transcribe.cpp,onnxruntime]
  *
- * The files come from test/native/generate-parakeet.py --full and test/native/generate-sensevoice.py full. voxgate's
- * time is that of a whole call: it computes the features and decodes too, which onnxruntime is not asked for. With
- * --layers N the encoders of onnxruntime have that many, which compares nothing but is soon made.
+ * The files come from test/native/generate-parakeet.py --full and bench/encoders/sensevoice_weights.py. voxgate's time
+ * and that of transcribe.cpp are of whole calls: both compute the features and decode too, which onnxruntime is not
+ * asked for. With --layers N the encoders of onnxruntime have that many, which compares nothing but is soon made.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -17,6 +18,7 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { median } from '../common/gateway.ts';
 import { ROOT } from '../peers/peer.ts';
 import { ensureVenv } from '../peers/python.ts';
+import { startTranscribeCpp, type TranscribeCppAnswer, writeParakeetGguf } from '../peers/transcribe-cpp.ts';
 
 const PINS = ['torch==2.13.0', 'onnx==1.23.2', 'onnxruntime==1.31.1', 'numpy==2.4.6'];
 const RATE = 16_000;
@@ -43,14 +45,16 @@ interface Runner {
   close: () => Promise<void>;
 }
 
+const FOLDER = join(ROOT, 'build/encoders');
+
+const samplesOf = (seconds: number) =>
+  Float32Array.from({ length: seconds * RATE }, (_, i) => 0.3 * Math.sin((i % 4000) ** 2 / 1e5));
+
 async function voxgate(family: Family, path: string, threads: number): Promise<Runner> {
   const model = await loadNative().loadModel({ family: family.name, path, device: 'cpu', threads });
   return {
     async run(seconds) {
-      const samples = Float32Array.from(
-        { length: seconds * RATE },
-        (_, i) => 0.3 * Math.sin((i % 4000) ** 2 / 1e5),
-      );
+      const samples = samplesOf(seconds);
       const [begin, before] = [performance.now(), process.cpuUsage()];
       await model.transcribe(samples, {
         language: 'en',
@@ -68,6 +72,24 @@ async function voxgate(family: Family, path: string, threads: number): Promise<R
       return { wall: performance.now() - begin, cpu: (user + system) / 1000 };
     },
     close: () => model.close(),
+  };
+}
+
+async function transcribeCpp(family: Family, path: string, threads: number): Promise<Runner> {
+  mkdirSync(FOLDER, { recursive: true });
+  const theirs = family.name === 'parakeet' ? join(FOLDER, 'parakeet.gguf') : path;
+  if (theirs !== path) writeParakeetGguf(path, theirs);
+  const peer = await startTranscribeCpp(theirs, threads);
+  const audio = join(FOLDER, 'audio.f32');
+  return {
+    async run(seconds) {
+      const samples = samplesOf(seconds);
+      writeFileSync(audio, new Uint8Array(samples.buffer));
+      const begin = performance.now();
+      const { cpu } = await peer.ask<TranscribeCppAnswer>({ path: audio });
+      return { wall: performance.now() - begin, cpu };
+    },
+    close: async () => peer[Symbol.asyncDispose](),
   };
 }
 
@@ -96,7 +118,7 @@ async function onnxruntime(python: string, family: Family, path: string, threads
 
 function models(python: string, family: Family): { fp32: string; int8: string } {
   const layers = values.layers === undefined ? [] : [values.layers];
-  const folder = join(ROOT, 'build/encoders', [family.network, ...layers].join('-'));
+  const folder = join(FOLDER, [family.network, ...layers].join('-'));
   const made = { fp32: join(folder, 'fp32.onnx'), int8: join(folder, 'int8.onnx') };
   if (!existsSync(made.int8))
     execFileSync(
@@ -118,9 +140,10 @@ const { values } = parseArgs({
     rounds: { type: 'string', default: '5' },
     'without-fp32': { type: 'boolean', default: false },
     layers: { type: 'string' },
+    peers: { type: 'string', default: 'onnxruntime' },
   },
 });
-const python = ensureVenv(join(ROOT, 'build/encoder-venv'), PINS);
+const peers = values.peers.split(',');
 const numbers = (text: string) => text.split(',').map(Number);
 process.stdout.write(
   '| family | threads | seconds | program | wall ms | CPU ms | ratio, wall | ratio, CPU |\n',
@@ -132,14 +155,17 @@ for (const family of FAMILIES) {
     process.stderr.write(`Without ${family.name}: --${family.name} names no file\n`);
     continue;
   }
-  const { fp32, int8 } = models(python, family);
   for (const threads of numbers(values.threads)) {
-    const runners = new Map<string, Runner>([
-      ['voxgate', await voxgate(family, path, threads)],
-      ['onnxruntime int8', await onnxruntime(python, family, int8, threads)],
-    ]);
-    if (!values['without-fp32'])
-      runners.set('onnxruntime fp32', await onnxruntime(python, family, fp32, threads));
+    const runners = new Map<string, Runner>([['voxgate', await voxgate(family, path, threads)]]);
+    if (peers.includes('transcribe.cpp'))
+      runners.set('transcribe.cpp', await transcribeCpp(family, path, threads));
+    if (peers.includes('onnxruntime')) {
+      const python = ensureVenv(join(ROOT, 'build/encoder-venv'), PINS);
+      const { fp32, int8 } = models(python, family);
+      runners.set('onnxruntime int8', await onnxruntime(python, family, int8, threads));
+      if (!values['without-fp32'])
+        runners.set('onnxruntime fp32', await onnxruntime(python, family, fp32, threads));
+    }
     for (const seconds of numbers(values.seconds)) await compare(family.name, threads, seconds, runners);
     for (const runner of runners.values()) await runner.close();
   }

@@ -18,10 +18,11 @@ export interface TranscribeCppAnswer {
 /** Its Python has numpy and gguf too, with which weights are generated. */
 export const transcribeCppPython = () => ensureVenv(join(ROOT, 'build/transcribe-cpp-venv'), PINS);
 
-export const startTranscribeCpp = (model: string): Promise<JsonLinesProcess> =>
+export const startTranscribeCpp = (model: string, threads: number): Promise<JsonLinesProcess> =>
   startJsonLines('transcribe.cpp', transcribeCppPython(), [
     join(ROOT, 'bench/peers/transcribe_cpp_peer.py'),
     model,
+    `${threads}`,
   ]);
 
 /** Writes the weights of a Parakeet file in the format that it reads. */

@@ -1,4 +1,4 @@
-"""Transcribes with transcribe.cpp, on one thread: transcribe_cpp_peer.py MODEL
+"""Transcribes with transcribe.cpp: transcribe_cpp_peer.py MODEL THREADS
 
 A request is {"path": 32-bit floats at 16 kHz, "language"}. The answer has the tokens, with milliseconds where the family
 gives times, the text with the tags and times in it, and the processor time in milliseconds.
@@ -12,7 +12,7 @@ import transcribe_cpp
 from json_lines import answer_lines
 
 model = transcribe_cpp.Model(sys.argv[1], backend="cpu")
-session = model.session(n_threads=1)
+session = model.session(n_threads=int(sys.argv[2]))
 # One attempt, as a call of the addon is.
 family = transcribe_cpp.WhisperRunOptions(temperature_inc=0.0) if model.arch == "whisper" else None
 # The model of SenseVoice writes punctuation and digits when it is asked for, as the gateway asks it.
