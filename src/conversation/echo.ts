@@ -24,6 +24,8 @@ const QUIET = 0.25;
 const LEAST_PROBABILITY = 0.1;
 /** Audio that is further ahead is not remembered: ten minutes. */
 const AHEAD = 600 * RATE;
+/** What was played longer ago is forgotten, also while nothing is heard. Input comes in pieces that are shorter. */
+const REMEMBERED_MS = 10_000;
 
 /** Pieces of the played audio, each with its start time. */
 interface Piece {
@@ -48,6 +50,7 @@ export class Echo {
   /** Takes audio, 16 kHz, that is played when what came before is over. A player is taken not to pause. */
   play(samples: Float32Array): void {
     const now = this.#now();
+    this.#forget(now - REMEMBERED_MS);
     if (now > this.#endMs) this.#endMs = now;
     const reduced = this.#reducePlayed(samples);
     if ((this.#endMs - now) * RATE > AHEAD * 1000 || reduced.length === 0) return;
@@ -59,7 +62,10 @@ export class Echo {
   stop(): void {
     const now = this.#now();
     this.#endMs = Math.min(this.#endMs, now);
-    this.#pieces = this.#pieces.filter(({ startMs }) => startMs < now);
+    const played = ({ startMs, samples }: Piece) => samples.subarray(0, ((now - startMs) * RATE) / 1000);
+    this.#pieces = this.#pieces
+      .filter(({ startMs }) => startMs < now)
+      .map((piece) => ({ ...piece, samples: played(piece) }));
     this.#reducePlayed = createReduction();
   }
 
@@ -85,8 +91,7 @@ export class Echo {
   #playedBefore(endMs: number): Float32Array | null {
     const length = COMPARED + DELAYS;
     const startMs = endMs - (length / RATE) * 1000;
-    const isOver = ({ startMs: from, samples }: Piece) => from + (samples.length / RATE) * 1000 < startMs;
-    while (this.#pieces[0] !== undefined && isOver(this.#pieces[0])) this.#pieces.shift();
+    this.#forget(startMs);
     const played = new Float32Array(length);
     let isEmpty = true;
     for (const piece of this.#pieces) {
@@ -98,6 +103,12 @@ export class Echo {
       if (part.length > 0) isEmpty = false;
     }
     return isEmpty ? null : played;
+  }
+
+  /** Forgets the pieces that were over before this time. */
+  #forget(beforeMs: number): void {
+    const isOver = ({ startMs, samples }: Piece) => startMs + (samples.length / RATE) * 1000 < beforeMs;
+    while (this.#pieces[0] !== undefined && isOver(this.#pieces[0])) this.#pieces.shift();
   }
 }
 

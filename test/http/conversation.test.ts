@@ -409,3 +409,24 @@ test('a talk whose gateway does not start leaves no server open', async () => {
   await assert.rejects(startTalk({ env: { SVC_PORT: 'none' } }), /SVC_PORT/);
   await until('its own are closed', () => servers() === 0);
 });
+
+test('what would be the echo of an answer is heard once its player has stopped', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk);
+  talk.chat.answer(says(`${'A long answer '.repeat(20)}.`));
+  say(client);
+  const { response } = await client.event('response.done');
+  const common = { item_id: response.output[0].id, content_index: 0 };
+  client.send({ type: 'conversation.item.truncate', ...common, audio_end_ms: 100 });
+  await client.event('conversation.item.truncated');
+  const before = client.events.length;
+  const isHeard = () =>
+    client.events.slice(before).some(({ type }) => type === 'input_audio_buffer.speech_started');
+  // The tone that the speech server makes of every text, as fast as it is heard.
+  const same = Float32Array.from({ length: 800 }, (_, i) => 0.2 * Math.sin((22_050 / 16_000 / 7) * i));
+  for (let i = 0; i < 100 && !isHeard(); i += 1) {
+    client.speak(same);
+    await sleep(50);
+  }
+  assert(isHeard());
+});

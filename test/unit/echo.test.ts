@@ -1,6 +1,8 @@
 /** The echo of an answer in the microphone is no speech, and a person who talks over it is. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Echo } from '../../src/conversation/echo.ts';
 import { WINDOW_SAMPLES } from '../../src/transcription/speech/voice-activity.ts';
 import { seeded } from '../voices.ts';
@@ -103,4 +105,24 @@ test('without an answer, and after one that was stopped or is over, everything c
       .slice((4 * RATE) / WINDOW_SAMPLES + KNOWN)
       .every(Boolean),
   );
+});
+
+test('an hour of answers to which nobody says a word takes no memory', () => {
+  setFlagsFromString('--expose-gc');
+  const gc: () => void = runInNewContext('gc');
+  const held = () => {
+    gc();
+    return process.memoryUsage().arrayBuffers;
+  };
+  let now = 0;
+  const echo = new Echo(() => now);
+  const second = new Float32Array(RATE).fill(0.1);
+  const before = held();
+  for (let i = 0; i < 3600; i += 1) {
+    echo.play(second);
+    now += 1000;
+  }
+  const bytes = held() - before;
+  echo.stop(); // it lives until here
+  assert(bytes < 1e6, `${bytes} bytes`);
 });
