@@ -58,21 +58,36 @@ bool is_of(ggml_backend_dev_t device, std::string_view library) {
   return std::ranges::equal(name, library, [](char a, char b) { return (a | 0x20) == b; });
 }
 
+// What a library of ggml says that it was compiled with, by name; the list ends with a null.
+const ggml_backend_feature* features_of(ggml_backend_reg_t library) {
+  static constexpr ggml_backend_feature kNone{nullptr, nullptr};
+  auto get = library == nullptr ? nullptr
+                                : reinterpret_cast<ggml_backend_get_features_t>(
+                                      ggml_backend_reg_get_proc_address(library, "ggml_backend_get_features"));
+  const ggml_backend_feature* features = get == nullptr ? nullptr : get(library);
+  return features == nullptr ? &kNone : features;
+}
+
 std::vector<std::string> cpu_features() {
   std::vector<std::string> names;
   ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
   if (cpu == nullptr)
     return names;
-  auto get = reinterpret_cast<ggml_backend_get_features_t>(
-      ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(cpu), "ggml_backend_get_features"));
-  if (get == nullptr)
-    return names;
-  for (auto* feature = get(ggml_backend_dev_backend_reg(cpu)); feature != nullptr && feature->name != nullptr;
+  for (const auto* feature = features_of(ggml_backend_dev_backend_reg(cpu)); feature->name != nullptr;
        ++feature) {
-    if (std::string(feature->value) != "0")
+    if (std::string_view(feature->value) != "0")
       names.emplace_back(feature->name);
   }
   return names;
+}
+
+std::string cuda_architectures() {
+  for (const auto* feature = features_of(ggml_backend_reg_by_name("CUDA")); feature->name != nullptr;
+       ++feature) {
+    if (std::string_view(feature->name) == "ARCHS")
+      return feature->value;
+  }
+  return {};
 }
 
 // On GPUs since Hopper ggml starts a kernel before the one whose results it reads has ended (programmatic
@@ -130,6 +145,7 @@ EngineInfo engine_info() {
   }
   info.cpu_level = cpu_level();
   info.cpu_features = cpu_features();
+  info.cuda_architectures = cuda_architectures();
   return info;
 }
 

@@ -34,6 +34,7 @@ struct EngineInfo {
   std::vector<ComputeDevice> devices;
   std::string cpu_level; // backends/cpu_library.h
   std::vector<std::string> cpu_features;
+  std::string cuda_architectures; // for which the CUDA library has code, as "800,900"; empty without it
 };
 
 // A GPU that does not answer is left out.

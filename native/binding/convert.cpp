@@ -219,6 +219,7 @@ Napi::Object to_js(Napi::Env env, const EngineInfo& info) {
   object.Set("devices", devices);
   object.Set("cpuLevel", info.cpu_level);
   object.Set("cpuFeatures", strings_to_js(env, info.cpu_features));
+  object.Set("cudaArchitectures", info.cuda_architectures);
   object.Set("families", strings_to_js(env, family_names()));
   return object;
 }

@@ -15,7 +15,7 @@ import {
 } from '../address.ts';
 import { findFfmpeg } from '../audio/find-ffmpeg.ts';
 import type { Config } from '../config/config.ts';
-import { type ChosenDevice, explainCpu, hasGpu } from '../engine/device.ts';
+import { nvidiaFacts } from '../engine/nvidia.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { BUDGETS } from '../limits/budgets.ts';
@@ -36,6 +36,7 @@ import {
   warning,
   writable,
 } from './folder-checks.ts';
+import { type GpuPatient, gpuFinding } from './gpu-check.ts';
 import { type ListenAddress, listenAddresses, lookAt } from './listening-sockets.ts';
 
 export interface Check {
@@ -43,12 +44,10 @@ export interface Check {
   run(signal: AbortSignal): Promise<Finding>;
 }
 
-export interface Patient {
-  config: Config;
+export interface Patient extends GpuPatient {
   /** What is odd about the settings. */
   warnings: readonly string[];
   engine: NativeEngine;
-  device: ChosenDevice;
   store: ModelStore;
 }
 
@@ -66,7 +65,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     check('ffmpeg', () => ffmpeg(config)),
     check('engine', async () => nativeEngine(engine)),
     check('CPU', async () => cpu(engine)),
-    check('GPU', async () => gpu(patient)),
+    check('GPU', async () => gpuFinding(patient, await nvidiaFacts(config.environment.PATH ?? ''))),
     check('models', (signal) => models(patient, signal)),
     ...(namesProxy(config) ? [check('proxy', (signal) => proxy(config, signal))] : []),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
@@ -113,14 +112,6 @@ function cpu({ info }: NativeEngine): Finding {
   const says = `${info.cpuLevel}: ${info.cpuFeatures.join(' ') || 'no vector instructions'}`;
   const isSlow = process.arch === 'x64' && !/^(avx2|avx512|amx)/.test(info.cpuLevel);
   return isSlow ? warning(`${says}: without AVX2 it is slow, so use a newer CPU or a small model`) : ok(says);
-}
-
-function gpu({ config, engine, device }: Patient): Finding {
-  const { devices, gpuLibraries } = engine.info;
-  if (device.gpu) return ok(`${device.device}: ${devices.find((found) => found.gpu)?.name}`);
-  const cpuOnly = explainCpu(config.device, devices, { libraries: gpuLibraries, present: hasGpu() });
-  if (cpuOnly === null) return ok('not used, as SVC_DEVICE=cpu says');
-  return cpuOnly.level === 'warn' ? warning(cpuOnly.message) : ok(cpuOnly.message);
 }
 
 async function models({ config, store }: Patient, signal: AbortSignal): Promise<Finding> {

@@ -4,7 +4,7 @@ import { type Config, ConfigError } from '../config/config.ts';
 import { loadNative } from '../engine/addon.ts';
 import { type ChosenDevice, chooseDevice } from '../engine/device.ts';
 import { missingEngine } from '../engine/missing-engine.ts';
-import { type NativeEngine, NativeError } from '../engine/types.ts';
+import { type LogLevel, type NativeEngine, NativeError } from '../engine/types.ts';
 import { createHubSource } from '../models/hub.ts';
 import { createPackageIndexSource } from '../models/package-index.ts';
 import { createModelStore, type ModelStore } from '../models/store.ts';
@@ -15,11 +15,17 @@ export interface Engine {
   engine: NativeEngine;
   device: ChosenDevice;
   store: ModelStore;
+  /** The errors that the native libraries log while they look for GPUs. They come a moment after the engine. */
+  gpuErrors?: readonly string[];
 }
+
+/** Those of the beginning tell why no GPU was found. */
+const MOST_GPU_ERRORS = 16;
 
 /** Opens the engine, the device chosen for it, and a model store with the precision that suits the device. */
 export function openEngine(config: Config, log: Logger): Engine {
-  const engine = loadEngine(config, log);
+  const gpuErrors: string[] = [];
+  const engine = loadEngine(config, log, gpuErrors);
   const device = chooseDevice(config.device, engine.info.devices);
   const store = createModelStore({
     dir: config.modelDir,
@@ -32,15 +38,17 @@ export function openEngine(config: Config, log: Logger): Engine {
     quantize: engine.info.families.includes('whisper') ? (job) => engine.quantize(job) : null,
     log,
   });
-  return { engine, device, store };
+  return { engine, device, store, gpuErrors };
 }
 
-function loadEngine(config: Config, log: Logger): NativeEngine {
+function loadEngine(config: Config, log: Logger, gpuErrors: string[]): NativeEngine {
+  // A call that fails throws, so what the libraries print is needed only for debugging, and where no GPU is found.
+  const write = (level: LogLevel, message: string) => {
+    log.debug(`${level}: ${message.trimEnd()}`);
+    if (level === 'error' && gpuErrors.length < MOST_GPU_ERRORS) gpuErrors.push(message.trimEnd());
+  };
   try {
-    const engine = loadNative(undefined, { cpu: config.cpu, gpus: config.device !== 'cpu' });
-    // A call that fails throws, so what the libraries print is needed only for debugging.
-    engine.setLogger((level, message) => log.debug(`${level}: ${message.trimEnd()}`));
-    return engine;
+    return loadNative(undefined, { cpu: config.cpu, gpus: config.device !== 'cpu', log: write });
   } catch (error) {
     const message = (error as Error).message;
     if (error instanceof NativeError && error.code === 'invalid_argument')

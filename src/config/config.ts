@@ -444,9 +444,9 @@ function secretIn(path: string, setting: string): string {
 
 const toBytes = (mebibytes: number) => Math.floor(mebibytes * 1024 * 1024);
 
-/** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip. */
+/** What ffmpeg, Python and pip need: programs, folders, language, proxies, certificates and the settings of pip; and the GPUs that there are. */
 const FOR_CHILDREN =
-  /^(PATH|HOME|USER|LOGNAME|TMPDIR|LANG|TZ|LC_.*|XDG_.*|NETRC|PIP_.*|KEYRING_.*|(https?|all|no)_proxy|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|SYSTEMROOT)$/i;
+  /^(PATH|HOME|USER|LOGNAME|TMPDIR|LANG|TZ|LC_.*|XDG_.*|NETRC|PIP_.*|KEYRING_.*|(https?|all|no)_proxy|CUDA_VISIBLE_DEVICES|SSL_CERT_(FILE|DIR)|(REQUESTS|CURL)_CA_BUNDLE|SYSTEMROOT)$/i;
 
 /** Keys and tokens are in the environment as well, so only what is needed is handed on. */
 function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {

@@ -18,6 +18,7 @@ import {
   GPU_LIBRARIES,
   type GpuLibrary,
   type Lane,
+  type LogLevel,
   type NativeAudioFile,
   type NativeEngine,
   NativeError,
@@ -191,6 +192,18 @@ function gpuLibraries(beside: string): { name: GpuLibrary; folder: string }[] {
   });
 }
 
+/** Why the system cannot load a library that gives no GPU, by its name; ggml does not say it. */
+function loadError({ name, folder }: { name: GpuLibrary; folder: string }): [GpuLibrary, string][] {
+  try {
+    process.dlopen({ exports: {} }, join(folder, `libggml-${name}.so`));
+    return [];
+  } catch (error) {
+    const { message } = error as Error;
+    // It was loaded, and is no addon.
+    return /did not self-register/.test(message) ? [] : [[name, message]];
+  }
+}
+
 function loadAddon(path: string): Addon {
   // GNU's OpenMP runtime reads this when the addon loads it. It sets how long a thread spins before it sleeps while
   // it waits for the others. Endless spinning makes decoding ten times slower on a machine with other work, and
@@ -224,9 +237,16 @@ const compiledHere = fileURLToPath(new URL('../../build/Release/voxgate.node', i
 /** An addon that was compiled here is taken before the one of a package, because somebody chose to compile it. */
 const defaultPath = () => (existsSync(compiledHere) ? compiledHere : (prebuiltAddon() ?? compiledHere));
 
+interface LoadingOptions {
+  cpu?: string;
+  gpus?: boolean;
+  log?: (level: LogLevel, message: string) => void;
+}
+
 /**
  * Loads the addon. Several calls, also from worker threads, share one copy of the library.
  * @param options.cpu the level of instructions whose kernels compute, as `SVC_CPU` names it
+ * @param options.log takes the lines that the native libraries log from the beginning, as `setLogger`
  * @param options.gpus whether models may run on a GPU; else no library for GPUs is loaded and no GPU is touched
  * @throws Error whose message names the platform, the path, the reason and what to do
  * @throws NativeError `invalid_argument` for a level that this build or this processor does not have, or another one
@@ -234,9 +254,10 @@ const defaultPath = () => (existsSync(compiledHere) ? compiledHere : (prebuiltAd
  */
 export function loadNative(
   path: string = defaultPath(),
-  { cpu = 'auto', gpus = false }: { cpu?: string; gpus?: boolean } = {},
+  { cpu = 'auto', gpus = false, log }: LoadingOptions = {},
 ): NativeEngine {
   const addon = loadAddon(path);
+  if (log !== undefined) addon.setLogger(log);
   try {
     addon.useCpu(cpu);
   } catch (error) {
@@ -244,10 +265,13 @@ export function loadNative(
   }
   const libraries = gpuLibraries(dirname(path));
   if (gpus) addon.useGpus([...new Set(libraries.map(({ folder }) => folder))]);
+  const info = addon.engineInfo();
+  const idle = gpus && !info.devices.some(({ gpu }) => gpu) ? libraries : [];
   return {
     info: {
-      ...addon.engineInfo(),
+      ...info,
       gpuLibraries: libraries.map(({ name }) => name),
+      gpuLoadErrors: Object.fromEntries(idle.flatMap(loadError)),
     },
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),

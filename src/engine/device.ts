@@ -1,5 +1,4 @@
 /** Chooses the device that models run on, and explains the choice when the operator may have meant another one. */
-import { existsSync } from 'node:fs';
 import { howToGetGpuLibrary } from './prebuilt.ts';
 import { type ComputeDevice, GPU_LIBRARIES, type GpuLibrary } from './types.ts';
 
@@ -74,11 +73,3 @@ const NAMES: Record<GpuLibrary, { name: string; tool: string }> = {
   cuda: { name: 'CUDA', tool: 'nvidia-smi' },
   vulkan: { name: 'Vulkan', tool: 'vulkaninfo --summary' },
 };
-
-/** Device files of the NVIDIA driver, which also exist in containers that were given a GPU; WSL 2 has `dxg`. */
-const GPU_FILES = ['/dev/nvidiactl', '/dev/nvidia0', '/dev/dxg'];
-
-/** True when the NVIDIA driver has made a device file on this machine. */
-export function hasGpu(): boolean {
-  return GPU_FILES.some((path) => existsSync(path));
-}

@@ -255,9 +255,13 @@ export interface EngineInfo {
   devices: ComputeDevice[];
   /** Those of ggml's libraries for GPUs that are installed, whether they find a GPU or not. */
   gpuLibraries: readonly GpuLibrary[];
+  /** Why one of them cannot be loaded, as the system says it. */
+  gpuLoadErrors: Readonly<Partial<Record<GpuLibrary, string>>>;
   /** The level of instructions of the kernels on the CPU, as `SVC_CPU` names it; '' where none can be used. */
   cpuLevel: string;
   cpuFeatures: string[];
+  /** The GPUs for which the CUDA library has code, as `800,900` for those of compute capability 8.0 and 9.0; '' without it. */
+  cudaArchitectures: string;
   /** The model families that this build can load, by the names of their backends, sorted. */
   families: string[];
 }

@@ -17,7 +17,10 @@ export async function addonWithout(dir: string, ...left: string[]): Promise<stri
   return folder;
 }
 
-/** Loads the addon of a folder as `native` in a process of its own, and gives what the script prints. */
+/**
+ * Loads the addon of a folder as `native` in a process of its own, and gives what the script prints. What the libraries
+ * log comes into `logged`.
+ */
 export async function inProcess(
   folder: string,
   options: { gpus: boolean; cpu?: string },
@@ -26,7 +29,9 @@ export async function inProcess(
 ): Promise<string> {
   const load = `
     const { loadNative } = await import(${JSON.stringify(ADDON)});
-    const native = loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, ${JSON.stringify(options)});
+    const logged = [];
+    const options = { ...${JSON.stringify(options)}, log: (level, line) => logged.push(\`\${level}: \${line}\`) };
+    const native = loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, options);
     ${script}`;
   const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', load], {
     env: { ...process.env, ...env },

@@ -13,9 +13,9 @@ before(async () => {
 });
 after(() => rm(dir, { recursive: true }));
 
-async function compile(source: string, library: string): Promise<void> {
+async function compile(source: string, library: string, ...options: string[]): Promise<void> {
   await writeFile(`${library}.c`, source);
-  execFileSync('cc', ['-shared', '-fPIC', '-o', library, `${library}.c`]);
+  execFileSync('cc', ['-shared', '-fPIC', '-o', library, `${library}.c`, ...options]);
   await rm(`${library}.c`);
 }
 
@@ -101,5 +101,63 @@ test('of several libraries the best that the processor has is taken, and every o
   await assert.rejects(
     loaded('avx512'),
     /This processor does not have avx512; of this build it can use: avx, avx2/,
+  );
+});
+
+const GPU_INFO = 'console.log(JSON.stringify(native.info));';
+
+test('a library for GPUs that cannot be loaded is named with the library that it misses', async () => {
+  const folder = await addonWithout(dir, 'libggml-cuda');
+  await compile('int cublas;', join(folder, 'libcublas.so.99'));
+  await compile(
+    '',
+    join(folder, 'libggml-cuda.so'),
+    `-L${folder}`,
+    '-Wl,--no-as-needed',
+    '-l:libcublas.so.99',
+  );
+  await rm(join(folder, 'libcublas.so.99'));
+  const { gpuLibraries, gpuLoadErrors } = JSON.parse(await inProcess(folder, { gpus: true }, GPU_INFO));
+  assert.deepEqual(gpuLibraries, ['cuda']);
+  assert.match(gpuLoadErrors.cuda, /^libcublas\.so\.99: cannot open shared object file/);
+});
+
+test('a CUDA library without a GPU says why, and for which GPUs it has code', async () => {
+  const folder = await addonWithout(dir, 'libggml-cuda');
+  // The interface of a library of ggml (ggml-backend-impl.h), as the one for CUDA fills it where its driver is too old.
+  await compile(
+    `#include <stddef.h>
+     #include <string.h>
+     void ggml_log_internal(int level, const char* format, ...);
+     struct feature { const char* name; const char* value; };
+     static struct feature features[] = { { "ARCHS", "800,900" }, { "NO_VMM", "1" }, { NULL, NULL } };
+     static struct feature* get_features(void* reg) { return features; }
+     static const char* name(void* reg) { return "CUDA"; }
+     static size_t count(void* reg) { return 0; }
+     static void* device(void* reg, size_t i) { return NULL; }
+     static void* address(void* reg, const char* of) {
+       return strcmp(of, "ggml_backend_get_features") == 0 ? (void*)get_features : NULL;
+     }
+     struct { int version; void *name, *count, *device, *address, *context; } reg =
+       { 2, name, count, device, address, NULL };
+     void* ggml_backend_init(void) {
+       ggml_log_internal(4, "%s: failed to initialize CUDA: %s\\n", "ggml_cuda_init",
+                         "CUDA driver version is insufficient for CUDA runtime version");
+       return &reg;
+     }`,
+    join(folder, 'libggml-cuda.so'),
+    ...[join(folder, 'libvoxgate-ggml-base.so'), '-Wl,-rpath,$ORIGIN'],
+  );
+  const script = `
+    while (logged.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    console.log(JSON.stringify({ ...native.info, logged }));`;
+  const { cudaArchitectures, gpuLoadErrors, logged } = JSON.parse(
+    await inProcess(folder, { gpus: true }, script),
+  );
+  assert.equal(cudaArchitectures, '800,900');
+  assert.deepEqual(gpuLoadErrors, {});
+  assert.match(
+    logged.join('\n'),
+    /^error: ggml_cuda_init: failed to initialize CUDA: CUDA driver version is/m,
   );
 });
