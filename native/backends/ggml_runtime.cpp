@@ -61,9 +61,10 @@ bool is_of(ggml_backend_dev_t device, std::string_view library) {
 // What a library of ggml says that it was compiled with, by name; the list ends with a null.
 const ggml_backend_feature* features_of(ggml_backend_reg_t library) {
   static constexpr ggml_backend_feature kNone{nullptr, nullptr};
-  auto get = library == nullptr ? nullptr
-                                : reinterpret_cast<ggml_backend_get_features_t>(
-                                      ggml_backend_reg_get_proc_address(library, "ggml_backend_get_features"));
+  auto get = library == nullptr
+                 ? nullptr
+                 : reinterpret_cast<ggml_backend_get_features_t>(
+                       ggml_backend_reg_get_proc_address(library, "ggml_backend_get_features"));
   const ggml_backend_feature* features = get == nullptr ? nullptr : get(library);
   return features == nullptr ? &kNone : features;
 }
