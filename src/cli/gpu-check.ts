@@ -58,7 +58,7 @@ function machine({ onBus, driver, hasDevices, failure }: NvidiaFacts): string | 
 function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFacts): string | null {
   const { gpus, driver, processes } = facts;
   const unloaded = engine.info.gpuLoadErrors.cuda;
-  const missing = /(lib[^\s:/]+): cannot open shared object/.exec(unloaded ?? '')?.[1];
+  const missing = /^(lib[^\s:/]+): cannot open shared object/.exec(unloaded ?? '')?.[1];
   if (missing?.startsWith('libcuda.'))
     return facts.hasDevices
       ? `${missing} of the driver is not here: start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or outside of one install the driver's libraries`
@@ -67,7 +67,10 @@ function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFa
     return `the CUDA library needs ${missing}: install that version of ${nameOf(missing)}, or the package that holds it`;
   if (unloaded !== undefined)
     return `the CUDA library cannot be loaded (${unloaded}): build or install it again`;
-  const error = gpuErrors.findLast((line) => /initialize CUDA/.test(line))?.replace(/^.*CUDA: /, '');
+  const error = gpuErrors
+    .findLast((line) => /initialize CUDA/.test(line))
+    ?.split('CUDA: ')
+    .at(-1);
   if (error !== undefined && /driver version is insufficient/.test(error))
     return `driver ${driver ?? 'of NVIDIA'} is older than the CUDA library: install a newer one (${DRIVERS})`;
   const hidden = config.environment.CUDA_VISIBLE_DEVICES;

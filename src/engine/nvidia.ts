@@ -83,7 +83,8 @@ async function isOnBus(folder: string): Promise<boolean> {
 
 async function driverVersion(path: string): Promise<string | null> {
   const said = await readFile(path, 'utf8').catch(() => '');
-  return /^NVRM version:.*?(\d+\.\d[\d.]*)/m.exec(said)?.[1] ?? null;
+  const [line = ''] = said.split('\n'); // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  ..."
+  return line.split(/\s/).find((word) => /^\d+\.\d/.test(word)) ?? null;
 }
 
 /** The rows of a query; a failure of the program is its first line. */
