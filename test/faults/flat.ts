@@ -9,6 +9,8 @@ import { loadFake, temporaryFile } from '../native/fixtures.ts';
 
 export interface Held {
   heapBytes: number;
+  /** Of buffers and typed arrays, which are outside of the heap. */
+  bufferBytes: number;
   residentBytes: number;
   descriptors: number;
   threads: number;
@@ -92,9 +94,10 @@ async function held(gateway: Pick<Gateway, 'running' | 'uploads'>): Promise<Held
     gc();
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  const { heapUsed, rss } = process.memoryUsage();
+  const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
   return {
     heapBytes: heapUsed,
+    bufferBytes: arrayBuffers,
     residentBytes: rss,
     descriptors: readdirSync('/proc/self/fd').length,
     threads: readdirSync('/proc/self/task').length,
