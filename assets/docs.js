@@ -195,7 +195,6 @@ const ACTS = ['click', 'keydown', 'focusin', 'scroll', 'hashchange'];
 
 const wanted = () =>
   new Promise((resolve) => {
-    if (location.hash !== '' || !matchMedia('(pointer: coarse)').matches) return resolve();
     for (const act of ACTS) addEventListener(act, resolve, { once: true });
     setTimeout(resolve, UNTOUCHED_MS);
   });
@@ -212,14 +211,18 @@ const run = (src) =>
 const base = new URL('.', location.href).href.slice(0, -1);
 document.getElementById('base-url').textContent = `${base}/v1`;
 
+const waits = location.hash === '' && matchMedia('(pointer: coarse)').matches;
+const running = waits ? null : run(BUNDLE);
 const description = forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise));
-showList(description);
-await painted();
-document.head.append(
-  Object.assign(document.createElement('link'), { rel: 'preload', as: 'script', href: BUNDLE }),
-);
-await wanted();
-await run(BUNDLE);
+if (waits) {
+  showList(description);
+  await painted();
+  document.head.append(
+    Object.assign(document.createElement('link'), { rel: 'preload', as: 'script', href: BUNDLE }),
+  );
+  await wanted();
+}
+await (running ?? run(BUNDLE));
 globalThis.SwaggerUIBundle({
   spec: { ...description, servers: [{ url: base }] },
   dom_id: '#api',
