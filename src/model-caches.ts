@@ -1,7 +1,7 @@
 /** The loaded models: how each kind is loaded, on which device, and how much memory all of them may take. */
 import type { Logger } from 'winston';
 import type { Config } from './config/config.ts';
-import { createModelCache, type ModelCache } from './engine/cache.ts';
+import { type CacheOptions, createModelCache, type ModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback, type OnCpu } from './engine/gpu-fallback.ts';
 import {
@@ -35,9 +35,9 @@ export type ModelCaches = ReturnType<typeof createModelCaches>;
 
 export function createModelCaches(
   config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,
-  { log, store, engine, device: { device, gpu }, prometheus }: ModelCachesDeps,
+  deps: ModelCachesDeps,
 ) {
-  const precision = gpu ? 'f16' : 'q8_0';
+  const { log, store, engine, prometheus } = deps;
   const onCpu = new Map<string, OnCpu>();
   const options = {
     keepAliveMs: config.modelKeepAliveMs,
@@ -48,6 +48,44 @@ export function createModelCaches(
       if (event === 'unloaded') onCpu.delete(model);
     },
   };
+  const caches = {
+    models: createRecognizers(config, deps, { ...options, onCpu }),
+    voiceActivity: createModelCache<VoiceActivityModel>({
+      ...options,
+      load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
+    }),
+    speakers: createModelCache<SpeakerModel>({
+      ...options,
+      load: async (id) => engine.loadSpeakers({ path: (await store.ensure(id)).path }),
+    }),
+    turnDetectors: createModelCache<TurnDetector>({
+      ...options,
+      async load(id) {
+        const { path } = await store.ensure(id);
+        return engine.loadTurnDetector({ path, threads: Math.min(config.threads, TURN_THREADS) });
+      },
+    }),
+  };
+  return {
+    ...caches,
+    /** The models that run on the CPU now because the GPU failed. */
+    onCpu: () => [...onCpu.values()],
+    async close() {
+      await Promise.all(Object.values(caches).map((cache) => cache.close()));
+    },
+  };
+}
+
+/** The models that transcribe, which move between a GPU and the CPU. */
+function createRecognizers(
+  config: Pick<Config, 'modelMemoryBytes' | 'threads'>,
+  { log, store, engine, device: { device, gpu } }: ModelCachesDeps,
+  {
+    onCpu,
+    ...options
+  }: Pick<CacheOptions<unknown>, 'keepAliveMs' | 'onEvent'> & { onCpu: Map<string, OnCpu> },
+): ModelCache<TranscriptionModel> {
+  const precision = gpu ? 'f16' : 'q8_0';
   const models: ModelCache<TranscriptionModel> = createModelCache({
     ...options,
     memory: {
@@ -92,32 +130,7 @@ export function createModelCaches(
       });
     },
   });
-  const caches = {
-    models,
-    voiceActivity: createModelCache<VoiceActivityModel>({
-      ...options,
-      load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
-    }),
-    speakers: createModelCache<SpeakerModel>({
-      ...options,
-      load: async (id) => engine.loadSpeakers({ path: (await store.ensure(id)).path }),
-    }),
-    turnDetectors: createModelCache<TurnDetector>({
-      ...options,
-      async load(id) {
-        const { path } = await store.ensure(id);
-        return engine.loadTurnDetector({ path, threads: Math.min(config.threads, TURN_THREADS) });
-      },
-    }),
-  };
-  return {
-    ...caches,
-    /** The models that run on the CPU now because the GPU failed. */
-    onCpu: () => [...onCpu.values()],
-    async close() {
-      await Promise.all(Object.values(caches).map((cache) => cache.close()));
-    },
-  };
+  return models;
 }
 
 /** A small GPU does not hold every model. Those that nobody uses leave it before this one goes to the CPU. */

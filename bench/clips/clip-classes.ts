@@ -113,22 +113,7 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
       vad: true,
       timed: true,
     },
-    {
-      ...defaults,
-      id: 'hard-timed',
-      title: 'Hard to hear, 2 to 15 s, in five languages, with the times of segments',
-      clips: language === 'en' && only.includes('hard-timed') ? hardClips() : [],
-      timed: true,
-    },
-    {
-      ...defaults,
-      id: '6min-hard-timed',
-      title: '6 min that are hard to hear, pauses of 1 s, with the times of segments',
-      clips: language === 'en' && only.includes('6min-hard-timed') ? hardRecording() : [],
-      rounds: options.rounds ?? 3,
-      vad: true,
-      timed: true,
-    },
+    ...(language === 'en' ? hardClasses(defaults, options, only) : []),
     {
       ...defaults,
       id: 'voices',
@@ -138,6 +123,31 @@ export function clipClasses(options: ClassOptions, only: string[]): ClipClass[] 
     },
   ];
   return classes.filter(({ id, clips }) => only.includes(id) && clips.length > 0);
+}
+
+function hardClasses(
+  defaults: Omit<ClipClass, 'id' | 'title' | 'clips'>,
+  options: ClassOptions,
+  only: string[],
+): ClipClass[] {
+  return [
+    {
+      ...defaults,
+      id: 'hard-timed',
+      title: 'Hard to hear, 2 to 15 s, in five languages, with the times of segments',
+      clips: only.includes('hard-timed') ? hardClips() : [],
+      timed: true,
+    },
+    {
+      ...defaults,
+      id: '6min-hard-timed',
+      title: '6 min that are hard to hear, pauses of 1 s, with the times of segments',
+      clips: only.includes('6min-hard-timed') ? hardRecording() : [],
+      rounds: options.rounds ?? 3,
+      vad: true,
+      timed: true,
+    },
+  ];
 }
 
 function hardRecording(): Clip[] {

@@ -29,7 +29,8 @@ const LINE = /^((?:\[[^\]]* @ 0x[\da-f]+\] )*)\[(\w+)\] (.*)$/;
 const ABOUT_OUTPUT = /\[(?:f32le|out#|aost#)/;
 /** A line of ffmpeg's list of the streams, such as `Stream #0:1[0x2](eng): Audio: aac, 48000 Hz, stereo (default)`. */
 const AUDIO_LINE = /^ {2,4}Stream #0:(\d+)(?:\[0x[\da-f]+\])?(?:\(([\w-]+)\))?: Audio: (.*)$/;
-const STREAM_LINE = /^ {2,4}Stream #0:\d+(?!.*\(attached pic\))/;
+const STREAM_LINE = /^ {2,4}Stream #0:\d/;
+const PICTURE = '(attached pic)';
 const DURATION = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/;
 /** What the filters print: a time of the sound, or with a minus the length of a gap before the next one. */
 const PRINTED = /^-?\d+\.\d{6}$/;
@@ -67,7 +68,7 @@ function createTrackList() {
     read(line: string) {
       if (isOver) return;
       if (line.startsWith('Stream mapping:')) return end();
-      if (STREAM_LINE.test(line)) streams += 1;
+      if (STREAM_LINE.test(line) && !line.includes(PICTURE)) streams += 1;
       const [, index, language, described] = AUDIO_LINE.exec(line) ?? [];
       if (described !== undefined && found.size < MOST_TRACKS)
         found.set(Number(index), trackIn(language, described));
