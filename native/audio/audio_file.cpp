@@ -314,6 +314,8 @@ class AudioFile::Decoder {
       return read_flac(opened_.decoder, frames_, last_);
     ma_uint64 read = 0;
     ma_decoder_read_pcm_frames(&opened_.decoder, frames_.data(), kBlockFrames, &read);
+    if (read == 0)
+      return {};
     return {static_cast<size_t>(read), channels, rate};
   }
 

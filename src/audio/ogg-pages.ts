@@ -77,7 +77,8 @@ export async function sniffPages(
     for (;;) {
       const length = pageLength(bytes, at);
       if (length === null) break;
-      if (length === 0) return isOver ? VORBIS : DAMAGED;
+      // Without the first pages ffmpeg reads nothing. The addon does not ask for their checksums.
+      if (length === 0) return isOver || !hasSound ? VORBIS : DAMAGED;
       const own = bytes.readUInt32LE(at + STREAM_AT);
       stream ??= own;
       const isFirst = ((bytes[at + FLAGS_AT] as number) & FIRST_PAGE) !== 0;
