@@ -100,7 +100,7 @@ export async function* check(
 }
 
 /** Words that have to be changed, over those that were said. Case and punctuation do not count. */
-export function wordErrorRate(said: string, heard: string): number {
+function wordErrorRate(said: string, heard: string): number {
   const [expected, found] = [wordsOf(said), wordsOf(heard)];
   const known = [...new Set([...expected, ...found])];
   // A letter stands for each word, so that the distance of two strings is that of the texts.
