@@ -195,9 +195,9 @@ struct Input {
 
 class AudioFile::Decoder {
  public:
-  Decoder(const std::string& path, FilePtr file, uint64_t bytes, AudioFormat format, int channel,
+  Decoder(std::string path, FilePtr file, uint64_t bytes, AudioFormat format, int channel,
           const CancelToken& cancel)
-      : path_(path), format_(format), input_(std::move(file), bytes, format == AudioFormat::flac),
+      : path_(std::move(path)), format_(format), input_(std::move(file), bytes, format == AudioFormat::flac),
         channel_(channel) {
     const DecoderLimits::Scope scope(limits_, cancel);
     open();

@@ -165,6 +165,7 @@ class WhisperBackend final : public Backend {
 
   std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
     std::vector<LanguageProbability> result;
+    result.reserve(info_.languages.size());
     for (size_t id = 0; id < info_.languages.size(); ++id)
       result.push_back({info_.languages[id], probabilities[id]});
     std::stable_sort(result.begin(), result.end(),
