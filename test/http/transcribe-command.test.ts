@@ -96,7 +96,9 @@ async function printed(args: string[], { isTTY, gateway }: { isTTY: boolean; gat
     stderr: sink(shown),
   });
   await command.parseAsync(['node', 'voxgate', 'transcribe', ...args]);
-  return { parts, shown: shown.join('') };
+  const code = process.exitCode ?? 0;
+  process.exitCode = 0; // the command has set that of the test
+  return { parts, shown: shown.join(''), code };
 }
 
 test('on a terminal segments come one by one below a bar, and make the same text', async (t) => {
@@ -168,8 +170,9 @@ test('of a file that fails in the middle nothing is printed, or what a terminal 
   for (const isTTY of [false, true])
     for (const more of [[], ['--jobs', '2'], ['--server', gateway.base]]) {
       chunks = 0;
-      const { parts, shown } = await printed([long, short, ...more], { isTTY, gateway });
+      const { parts, shown, code } = await printed([long, short, ...more], { isTTY, gateway });
       const text = parts.join('');
+      assert.equal(code, 1);
       const isShown = isTTY && more[0] !== '--jobs';
       assert.equal(text, `${isShown ? `==> ${long} <==\nHalf.\n` : ''}==> ${short} <==\nShort.\n`);
       assert.equal(shown.includes('(the text above is incomplete)\n'), isShown, shown);
