@@ -57,6 +57,7 @@ const STAND_INS: readonly [RegExp, string][] = [
   [/npx /g, ''],
   [/ \[--json\]/, ' --json'],
   [/multilingual-small|multilingual-tiny|whisper-large-v3-turbo/g, 'multilingual-base'],
+  [/models (pull|check) european/, 'models $1 multilingual-base'],
   [/curl -sN http:\/\/radio\.example\/stream/, 'cat talk.mp3'],
   [
     /parec --raw --format=s16le --channels=1 --rate=16000|arecord -q -f S16_LE -r 16000 -t raw/,
