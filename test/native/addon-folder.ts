@@ -30,8 +30,8 @@ export async function inProcess(
   const load = `
     const { loadNative } = await import(${JSON.stringify(ADDON)});
     const logged = [];
-    const options = { ...${JSON.stringify(options)}, log: (level, line) => logged.push(\`\${level}: \${line}\`) };
-    const native = loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, options);
+    const loading = { ...${JSON.stringify(options)}, log: (level, line) => logged.push(\`\${level}: \${line}\`) };
+    const native = loadNative(${JSON.stringify(join(folder, 'voxgate.node'))}, loading);
     ${script}`;
   const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', load], {
     env: { ...process.env, ...env },
