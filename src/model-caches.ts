@@ -133,7 +133,7 @@ function createRecognizers(
   return models;
 }
 
-/** A small GPU does not hold every model. Those that nobody uses leave it before this one goes to the CPU. */
+/** Loads a model. While the GPU has no memory for it, idle models are unloaded, and the load is tried again. */
 async function withRoom<M>(load: () => Promise<M>, unloadIdle: () => Promise<boolean>): Promise<M> {
   for (;;) {
     try {

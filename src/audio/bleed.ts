@@ -209,7 +209,8 @@ function markBleed(
   const lag = Math.round(median(found.map(({ lag }) => lag)));
   const same = found.filter((one) => Math.abs(one.lag - lag) <= 1);
   if (same.length < LEAST_EXCERPTS || same.length < LEAST_SHARE * softer.length) return;
-  const gain = quantile(same.map(({ difference }) => difference), BLEED_QUANTILE); // biome-ignore format: one line
+  const differences = same.map(({ difference }) => difference);
+  const gain = quantile(differences, BLEED_QUANTILE);
   const most = Math.min(-SOFTER_DB, gain + MARGIN_DB);
   const sourceLevels = smoothed(source, { from: from - lag - 1, to: to - lag + 1 });
   const levels = smoothed(heard, { from, to });

@@ -5,7 +5,7 @@ import { SingleBar } from 'cli-progress';
 export interface AudioBar {
   /** @param duration of the file in seconds; null where its head does not tell it, and then only a line says how far it is */
   begin(duration: Promise<number | null> | undefined): Promise<void>;
-  /** Says for how long it has waited, where nobody tells how far it is. */
+  /** Counts the seconds of the wait. Used where the gateway does not report progress. */
   wait(): void;
   /** @param sec the end of the last segment */
   update(sec: number): void;

@@ -41,7 +41,7 @@ export function gpuFinding(patient: GpuPatient, facts: NvidiaFacts): Finding {
   return cpuOnly?.level === 'warn' ? warning(cpuOnly.message) : ok(cpuOnly?.message ?? 'not used');
 }
 
-/** What the machine lacks, whatever is installed of voxgate. */
+/** Returns what is wrong with the machine itself, such as a missing driver; null when nothing is. */
 function machine({ onBus, driver, hasDevices, failure }: NvidiaFacts): string | null {
   if (onBus && driver === null && !hasDevices)
     return 'this machine has an NVIDIA GPU and no driver for it: install the driver of NVIDIA';

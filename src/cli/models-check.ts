@@ -1,6 +1,6 @@
 /**
- * `voxgate models check` transcribes clips of known texts with the weights on disk, so that whoever has fetched a model
- * sees whether it works: no test of this project runs the real weights of every model.
+ * `voxgate models check` transcribes clips of known texts with the weights on disk, and counts the words that are wrong.
+ * It exists because no test of this project runs the real weights of every model.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join, parse } from 'node:path';

@@ -51,7 +51,7 @@ export interface Dropped {
 
 interface SpokenLanguage {
   detected: DetectedLanguage;
-  /** Of the speech that became words. */
+  /** The length of the speech in this language that became words. */
   seconds: number;
 }
 

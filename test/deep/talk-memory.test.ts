@@ -28,7 +28,7 @@ const SAID_SEC = 0.5;
 const TURNS_OF_EACH = 5;
 /** So few that the history is at its bound within the first tenth. */
 const ITEMS = 50;
-/** Of the gateway, its client and its upstreams, whose connections are kept for a while. */
+/** Connections that are kept open have timers: those of the gateway, of its client and of its upstreams. */
 const MORE_TIMERS = 16;
 /** The audio of a few answers. */
 const MORE_BUFFER_BYTES = 4e6;

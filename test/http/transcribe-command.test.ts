@@ -115,15 +115,18 @@ test('on a terminal segments come one by one below a bar, and make the same text
   }
 });
 
+/** Works for long enough that a terminal is told about it. */
+const takingTime: Script = {
+  async transcribe() {
+    await sleep(200);
+    return heard(' One. Two.');
+  },
+};
+
 test('on a terminal every format has a bar, and its text comes as a whole', async (t) => {
   const path = join(folder(t), 'talk.wav');
   writeFileSync(path, toneWav(2));
-  await using gateway = await startGateway({
-    async transcribe() {
-      await sleep(200);
-      return heard(' One. Two.');
-    },
-  });
+  await using gateway = await startGateway(takingTime);
   for (const format of ['srt', 'vtt', 'json', 'verbose_json']) {
     const args = [path, '--format', format];
     const piped = await printed(args, { isTTY: false, gateway });
@@ -137,12 +140,7 @@ test('on a terminal every format has a bar, and its text comes as a whole', asyn
 test('while a gateway works on a body of one piece, a terminal says for how long', async (t) => {
   const path = join(folder(t), 'talk.wav');
   writeFileSync(path, toneWav(2));
-  await using gateway = await startGateway({
-    async transcribe() {
-      await sleep(200);
-      return heard(' One. Two.');
-    },
-  });
+  await using gateway = await startGateway(takingTime);
   for (const format of ['srt', 'vtt', 'json', 'verbose_json']) {
     const args = [path, '--format', format, '--server', gateway.base];
     const piped = await printed(args, { isTTY: false, gateway });

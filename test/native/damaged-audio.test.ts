@@ -1,6 +1,6 @@
 /**
- * Of a damaged file all is heard that can be, at its time, and what was lost is told. The pitch of the sound rises with
- * its time, so it shows when something was said.
+ * A damaged file is heard as far as it can be, everything at its time, and the losses are listed. The pitch of the sound
+ * rises with time, so the pitch shows from which moment of the file a sample comes.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

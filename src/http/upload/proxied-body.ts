@@ -56,7 +56,7 @@ export function createBodyReceiver(
   async function read(arrival: Arrival, held: Held, onChunk: ReceiveOptions['onChunk']): Promise<Content> {
     const { req } = arrival;
     const source = new PassThrough();
-    source.on('error', () => undefined); // whoever reads `source` gets the error too
+    source.on('error', () => undefined); // the reader of `source` gets the error too
     const stop = watchArrival(arrival, limits, {
       mostBytes: maxBytes,
       tooLarge: tooLarge(maxBytes),

@@ -30,7 +30,7 @@ export interface Leveler {
 }
 
 export function createLeveler(): Leveler {
-  /** Of the windows of the last blocks, from the window `first` on. */
+  /** The gain of each window in the last blocks. The first one is that of the window number `first`. */
   let gains: number[] = [];
   let first = 0;
   let before = 0;
