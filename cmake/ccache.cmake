@@ -7,6 +7,7 @@ if(VOXGATE_CCACHE)
       CCACHE_COMPILERCHECK=content CCACHE_SLOPPINESS=locale "${VOXGATE_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
   # A clone and an installed package have what they compile in different folders, and one path to it through this link.
   if(NOT WIN32 AND WHISPER_SOURCE_DIR MATCHES "^(.+/node_modules)/nodejs-whisper/")
     set(packages "${CMAKE_MATCH_1}/")
