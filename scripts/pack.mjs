@@ -26,7 +26,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ROOT, run } from './tools.mjs';
 
@@ -86,10 +86,12 @@ function packGpuLibrary(folder) {
   if (library === undefined) fail(`There is no library for GPUs in ${folder}`);
   const path = join(folder, `libggml-${library}.so`);
   const processor = processorOf(path);
+  const cuda = ofCuda(path);
   packLibraries(`${engineName(processor)}-${library}`, {
     processor,
     paths: [path],
-    also: ofCuda(path),
+    also: cuda,
+    notice: cuda.length === 0 ? null : licenseOfCuda(cuda),
     what: `What voxgate needs for GPUs with ${library === 'cuda' ? 'CUDA' : 'Vulkan'}, beside the driver`,
     how: 'Install it where voxgate is: `npm install -g voxgate` and then this one.',
     main: basename(path),
@@ -105,8 +107,26 @@ function ofCuda(path) {
   );
 }
 
-/** @param also libraries of others, which need an older C library than ours */
-function packLibraries(name, { processor, paths, also = [], what, how, main }) {
+/** NVIDIA's license, which lies with a toolkit, or with cuBLAS of the Python package index. */
+function licenseOfCuda(paths) {
+  for (const path of paths)
+    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+      const wheels = readdirSync(folder).filter((name) => /^nvidia_cublas.*\.dist-info$/.test(name));
+      const names = [
+        'EULA.txt',
+        ...wheels.flatMap((name) => [`${name}/licenses/License.txt`, `${name}/License.txt`]),
+      ];
+      const found = names.map((name) => join(folder, name)).find(existsSync);
+      if (found !== undefined) return found;
+    }
+  return fail(`NVIDIA's license was not found above ${paths.join(', ')}: EULA.txt, or that of nvidia-cublas`);
+}
+
+/**
+ * @param also libraries of others, which need an older C library than ours
+ * @param notice the license of those, where there is one
+ */
+function packLibraries(name, { processor, paths, also = [], notice = null, what, how, main }) {
   const stage = emptyStage(basename(name));
   for (const path of [...paths, ...also]) cpSync(path, join(stage, basename(path)), { dereference: true });
   cpSync(join(ROOT, 'LICENSE'), join(stage, 'LICENSE'));
@@ -115,13 +135,16 @@ function packLibraries(name, { processor, paths, also = [], what, how, main }) {
     ['node-addon-api', 'node-addon-api/LICENSE.md'],
   ])
     cpSync(join(ROOT, 'node_modules', path), join(stage, `LICENSE-${from}`));
+  if (notice !== null) cpSync(notice, join(stage, 'LICENSE-nvidia'), { dereference: true });
+  const names = also.map((path) => basename(path)).join(', ');
+  const theirs = notice === null ? '' : `\nNVIDIA's license in LICENSE-nvidia is that of ${names}.\n`;
   const description = `${what}, for Linux on ${processor}, with glibc ${glibcOf(paths)} or newer`;
-  writeFileSync(join(stage, 'README.md'), `# ${name}\n\n${description}. ${how}\n`);
+  writeFileSync(join(stage, 'README.md'), `# ${name}\n\n${description}. ${how}\n${theirs}`);
   pack(stage, {
     name,
     version,
     description,
-    license,
+    license: notice === null ? license : 'SEE LICENSE IN README.md',
     repository,
     engines,
     os: ['linux'],

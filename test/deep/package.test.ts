@@ -3,91 +3,42 @@
  * on PATH: they transcribe within a minute, and say what to do where the engine is left out.
  */
 import assert from 'node:assert/strict';
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
-  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { readConfig } from '../../src/config/config.ts';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
+import { bareMachine } from './bare-machine.ts';
 import { LIBRARY, softwareDevice } from './vulkan-world.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const SCRIPTS = join(ROOT, 'scripts');
 const FIRST_TRANSCRIPT_SEC = 60;
-const LIMIT_MS = 20 * 60_000;
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const ENGINE = `@voxgate/engine-${process.platform}-${process.arch}`;
 
-const dir = mkdtempSync(join(tmpdir(), 'voxgate-package-'));
-const bin = join(dir, 'bin');
+const { dir, settings, run, install, remove } = bareMachine();
+after(remove);
 const packages = join(dir, 'packages');
-const env = { ...process.env, PATH: bin, HOME: join(dir, 'home'), XDG_CACHE_HOME: '' };
 const whole = join(dir, 'whole');
 const bare = join(dir, 'bare');
 
-/** The file behind the first program of this name on PATH. @throws Error where there is none */
-function programOnPath(name: string): string {
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  return realpathSync(folders.map((folder) => join(folder, name)).find(existsSync) ?? name);
-}
-after(() => rmSync(dir, { recursive: true, force: true }));
-
-/** Makes a folder for PATH that holds what Node and npm need, and nothing that compiles. */
-function bareTools(): void {
-  mkdirSync(bin);
-  mkdirSync(env.HOME);
-  for (const name of ['npm', 'sh', 'env']) symlinkSync(programOnPath(name), join(bin, name));
-  symlinkSync(process.execPath, join(bin, 'node'));
-  assert.deepEqual(readdirSync(bin).sort(), ['env', 'node', 'npm', 'sh']);
-}
-
-interface Outcome {
-  code: number;
-  stdout: string;
-  stderr: string;
-}
-
-function run(command: string, args: string[], settings: NodeJS.ProcessEnv = {}): Promise<Outcome> {
-  const options = { cwd: dir, env: { ...env, ...settings }, timeout: LIMIT_MS };
-  return new Promise((resolve) => {
-    const child = execFile(command, args, options, (_error, stdout, stderr) =>
-      resolve({ code: child.exitCode ?? -1, stdout, stderr }),
-    );
-  });
-}
-
-async function install(prefix: string, ...args: string[]): Promise<void> {
-  const { code, stderr } = await run(join(bin, 'npm'), ['install', '-g', `--prefix=${prefix}`, ...args]);
-  assert.equal(code, 0, stderr);
-}
-
 before(() => {
-  bareTools();
   const node = (script: string, ...args: string[]) =>
     execFileSync(process.execPath, [join(SCRIPTS, script), ...args], { stdio: 'inherit' });
   node('build-native.mjs', '--cpu=all', '--out=build-all-levels');
   node('pack.mjs', '--build=build-all-levels', `--out=${packages}`);
 });
-
-const settings = {
-  ...{ PATH: bin, HOME: env.HOME, XDG_CACHE_HOME: '' },
-  ...{ SVC_MODEL_DIR: readConfig().config.modelDir, SVC_MODEL_DOWNLOAD: 'off' },
-  ...{ SVC_OBS_ACCESS_LOG_ENABLED: 'off' },
-};
 
 test('without a compiler, the first transcript is there within a minute of the installation', async (t) => {
   if (!needsWeights(t)) return;

@@ -1,0 +1,165 @@
+/**
+ * The package of the CUDA library, with what it needs of CUDA, in an empty prefix on a machine without a compiler and
+ * without CUDA: the gateway finds and loads it, and says why it computes on the CPU. The driver is a stub that sees no
+ * GPU. This runs with libraries that stand for NVIDIA's (cuda-stub.c), and with the compiled one where there is one.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, type TestContext, test } from 'node:test';
+import { serve } from '../http/served.ts';
+import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
+import { bareMachine } from './bare-machine.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+const COMPILED = join(ROOT, 'build-cuda');
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const NAME = `@voxgate/engine-${process.platform}-${process.arch}-cuda`;
+const skip = process.platform !== 'linux' && 'the packages are for Linux';
+
+const { dir, settings, run, install, remove } = bareMachine();
+after(remove);
+
+function compile(what: string, library: string, ...options: string[]): void {
+  const source = new URL('./cuda-stub.c', import.meta.url).pathname;
+  const soname = `-Wl,-soname,${library.split('/').at(-1)}`;
+  execFileSync('cc', [
+    '-shared',
+    '-fPIC',
+    '-w',
+    `-D${what}`,
+    '-o',
+    library,
+    soname,
+    source,
+    ...options,
+    '-ldl',
+  ]);
+}
+
+/** A folder as the build of the CUDA library makes one, with NVIDIA's license where its toolkit has it. */
+function stubBuild(): string {
+  const toolkit = join(dir, 'toolkit');
+  const lib = join(toolkit, 'lib');
+  const own = join(dir, 'stub-build/lib');
+  for (const folder of [lib, own]) mkdirSync(folder, { recursive: true });
+  writeFileSync(join(toolkit, 'EULA.txt'), 'You may distribute libcudart.so and libcublas.so.\n');
+  compile('RUNTIME', join(lib, 'libcudart.so.13'));
+  compile('CUBLASLT', join(lib, 'libcublasLt.so.13'));
+  compile('CUBLAS', join(lib, 'libcublas.so.13'), join(lib, 'libcublasLt.so.13'), '-Wl,-rpath,$ORIGIN');
+  const needed = ['libcudart.so.13', 'libcublas.so.13'].map((name) => join(lib, name));
+  const ggml = join(ROOT, 'build/Release/libvoxgate-ggml-base.so');
+  compile(
+    'GGML',
+    join(own, 'libggml-cuda.so'),
+    ...needed,
+    ggml,
+    `-Wl,-rpath,$ORIGIN:${lib}`,
+    `-Wl,-rpath-link,${lib}`,
+  );
+  return join(dir, 'stub-build');
+}
+
+/** @returns the folder of a driver that sees no GPU */
+function stubDriver(): string {
+  const driver = join(dir, 'driver');
+  mkdirSync(driver, { recursive: true });
+  compile('DRIVER', join(driver, 'libcuda.so.1'));
+  return driver;
+}
+
+/** Packs the libraries of a build folder and installs them with voxgate. */
+async function installed(t: TestContext, build: string): Promise<string> {
+  const prefix = join(dir, 'prefix');
+  const out = join(dir, 'packages');
+  for (const folder of [prefix, out]) rmSync(folder, { recursive: true, force: true });
+  const pack = [join(ROOT, 'scripts/pack.mjs'), '--any-cpu', `--gpu=${build}`, `--out=${out}`];
+  const said = execFileSync(process.execPath, pack, { encoding: 'utf8' });
+  t.diagnostic(/^.*-cuda-.*$/m.exec(said)?.[0] ?? said);
+  // Nothing but the package may have the libraries.
+  rmSync(join(dir, 'toolkit'), { recursive: true, force: true });
+  await install(prefix, ...readdirSync(out).map((name) => join(out, name)));
+  return prefix;
+}
+
+/** Loads the addon of the package with its GPUs, every symbol of the library, and prints what is in memory then. */
+const LOAD = (voxgate: string, library: string) => `
+  import { constants } from 'node:os';
+  import { readFileSync } from 'node:fs';
+  const { loadNative } = await import(${JSON.stringify(join(voxgate, 'dist/engine/addon.js'))});
+  const { info } = loadNative(undefined, { gpus: true });
+  let symbols = '';
+  try {
+    process.dlopen({ exports: {} }, ${JSON.stringify(library)}, constants.dlopen.RTLD_NOW);
+  } catch ({ message }) {
+    symbols = message;
+  }
+  const maps = readFileSync('/proc/self/maps', 'utf8').match(/\\/\\S+\\.so\\S*$/gm);
+  console.log(JSON.stringify({ info, symbols, loaded: [...new Set(maps)] }));`;
+
+for (const [what, build] of [
+  ['libraries that stand for those of CUDA', null],
+  ['the compiled library', COMPILED],
+] as const)
+  test(`${what} are found and loaded without CUDA, and say why the CPU computes`, { skip }, async (t) => {
+    if (build !== null && !existsSync(join(build, 'lib/libggml-cuda.so')))
+      return t.skip('there is no CUDA library: npm run build -- cuda');
+    const prefix = await installed(t, build ?? stubBuild());
+    const modules = join(prefix, 'lib/node_modules');
+    const folder = join(modules, NAME);
+    const files = readdirSync(folder);
+    const cuda = files.filter((name) => /^libcu/.test(name)).sort();
+    assert.deepEqual(
+      cuda.map((name) => name.replace(/\.so\.\d+$/, '')),
+      ['libcublas', 'libcublasLt', 'libcudart'],
+    );
+    assert(files.includes('LICENSE-nvidia') && statSync(join(folder, 'LICENSE-nvidia')).size > 0);
+    assert.match(readFileSync(join(folder, 'README.md'), 'utf8'), /LICENSE-nvidia is that of .*libcudart/);
+
+    const driver = { LD_LIBRARY_PATH: stubDriver() };
+    const library = join(folder, 'libggml-cuda.so');
+    const script = LOAD(join(modules, 'voxgate'), library);
+    const args = ['--input-type=module', '--eval', script];
+    const { stdout, stderr } = await run(process.execPath, args, { ...settings, ...driver });
+    const { info, symbols, loaded } = JSON.parse(stdout || assert.fail(stderr));
+    assert.match(symbols, /did not self-register/, 'it is no addon, but every symbol was found');
+    for (const name of [...cuda, 'libggml-cuda.so'])
+      assert(loaded.includes(join(folder, name)), `${name} of ${loaded}`);
+    assert.deepEqual(info.gpuLoadErrors, {});
+    assert.match(info.cudaArchitectures, /^\d+/);
+
+    const voxgate = join(prefix, 'bin/voxgate');
+    const doctor = async (env: NodeJS.ProcessEnv) =>
+      (await run(voxgate, ['doctor', '--verbose'], { ...settings, ...env })).stdout;
+    const why =
+      /^warning +GPU +models run on the CPU, because CUDA says "no CUDA-capable device is detected": mend/m;
+    assert.match(await doctor({ ...driver, SVC_DEVICE: 'cuda' }), why);
+    // Without any driver the machine has no GPU, and that is all there is to say.
+    assert.match(await doctor({ LD_LIBRARY_PATH: '' }), /^(ok|warning) +GPU /m);
+
+    if (!needsWeights(t)) return;
+    await using served = await serve({ ...settings, ...driver, SVC_DEVICE: 'cuda' }, [voxgate, 'serve']);
+    assert.match(served.log(), /device=cpu/);
+    assert.match(
+      served.log(),
+      /SVC_DEVICE is cuda, but 0 GPUs are usable here: .*finds no GPU: check nvidia-smi/,
+    );
+    const body = new FormData();
+    body.set('file', new Blob([readFileSync(JFK)]), 'jfk.mp3');
+    body.set('model', MODEL);
+    const answer = await fetch(`${served.base}/v1/audio/transcriptions`, { method: 'POST', body });
+    assert.equal(answer.status, 200, served.log());
+    assert.equal(plain(((await answer.json()) as { text: string }).text), plain(JFK_TEXT));
+  });
+
+test('a package without a library that CUDA should have brought names it', { skip }, async () => {
+  const folder = join(dir, 'prefix/lib/node_modules', NAME);
+  rmSync(join(folder, readdirSync(folder).find((name) => name.startsWith('libcublas.')) ?? 'nothing'));
+  const voxgate = join(dir, 'prefix/bin/voxgate');
+  const env = { ...settings, LD_LIBRARY_PATH: join(dir, 'driver'), SVC_DEVICE: 'cuda' };
+  const { stdout } = await run(voxgate, ['doctor', '--verbose'], env);
+  const install = /needs libcublas\.so\.\d+: install that version of cuBLAS, or the package/;
+  assert.match(stdout, install);
+  assert.equal(version, JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version);
+});
