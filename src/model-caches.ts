@@ -13,7 +13,7 @@ import {
   type VoiceActivityModel,
 } from './engine/types.ts';
 import { findModel } from './models/catalogue.ts';
-import { publishedFile } from './models/hub.ts';
+import { memoryNeeds } from './models/memory.ts';
 import type { ModelStore } from './models/store.ts';
 import type { CatalogueModel } from './models/weights.ts';
 import type { Prometheus } from './observability/prometheus.ts';
@@ -90,12 +90,9 @@ function createRecognizers(
     ...options,
     memory: {
       maxBytes: config.modelMemoryBytes,
-      // The weights are most of what a model takes, and the size of their file is known before anything is loaded.
-      expected(id) {
-        const files = store.filesOf(id);
-        const stored = files.find((file) => file.precision === precision) ?? files[0];
-        return (stored ?? publishedFile(catalogueModel(id), precision))?.bytes ?? 0;
-      },
+      expected: (id) =>
+        memoryNeeds(catalogueModel(id), precision, { threads: config.threads, files: store.filesOf(id) })
+          ?.bytes ?? 0,
       used: (model) => model.info.memoryBytes,
     },
     async load(id) {

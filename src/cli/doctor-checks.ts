@@ -23,6 +23,7 @@ import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
 import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes, requireSpace } from '../models/disk.ts';
 import { publishedFile } from '../models/hub.ts';
+import { memoryNeeds, needsInWords } from '../models/memory.ts';
 import { proxyFor } from '../models/proxy-connection.ts';
 import type { ModelStore, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
@@ -75,7 +76,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     ...folderChecks(config).map(({ name, run }) => check(`folder of ${name}`, run)),
     check('space for uploads', () => space(config)),
     check('open files', async () => openFiles(config)),
-    check('memory', async () => memory(config)),
+    check('memory', async () => memory(patient)),
     check('processors', async () => processors(config)),
   ];
 }
@@ -328,11 +329,19 @@ function openFilesLimit(): number | null {
   }
 }
 
-function memory({ modelMemoryBytes }: Config): Finding {
+function memory({ config, store }: Patient): Finding {
+  const { modelMemoryBytes, modelDefaultSize, threads } = config;
   const usable = usableMemoryBytes();
   const limited = Number.isFinite(cgroupLimits().memoryBytes) ? ', the limit of the container' : '';
-  const says = `${megabytes(modelMemoryBytes)} for models of ${megabytes(usable)}${limited}`;
-  return modelMemoryBytes < usable ? ok(says) : warning(`${says}: lower SVC_MODEL_MEMORY_MB`);
+  const id = `multilingual-${modelDefaultSize}`;
+  const model = findModel(id);
+  const needs = model && memoryNeeds(model, 'q8_0', { threads, files: store.filesOf(id) });
+  const one = needs ? `; ${id} needs ${needsInWords(needs)} of it on the CPU` : '';
+  const says = `${megabytes(modelMemoryBytes)} for models of ${megabytes(usable)}${limited}${one}`;
+  if (modelMemoryBytes >= usable) return warning(`${says}: lower SVC_MODEL_MEMORY_MB`);
+  if (needs && needs.bytes > modelMemoryBytes)
+    return warning(`${says}: raise SVC_MODEL_MEMORY_MB, or choose a smaller one with SVC_MODEL_DEFAULT_SIZE`);
+  return ok(says);
 }
 
 function processors({ threads }: Config): Finding {

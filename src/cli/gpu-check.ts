@@ -5,7 +5,7 @@ import type { NvidiaFacts } from '../engine/nvidia.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { findModel } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
-import { publishedFile } from '../models/hub.ts';
+import { memoryNeeds } from '../models/memory.ts';
 import { type Finding, ok, warning } from './folder-checks.ts';
 
 export interface GpuPatient {
@@ -95,16 +95,16 @@ function codeOrMemory({ config, engine }: GpuPatient, { gpus, processes }: Nvidi
     return `has compute capability ${capability / 10}, for which the CUDA library has no code: build it with --architectures=${capability}`;
   const id = `multilingual-${config.modelDefaultSize}`;
   const model = findModel(id);
-  const needed = (model && publishedFile(model, 'f16')?.bytes) ?? 0;
+  const needed = (model && memoryNeeds(model, 'f16', { threads: config.threads, files: [] })?.bytes) ?? 0;
   const total = Math.max(
     ...engine.info.devices.map(({ gpu, memoryBytes }) => (gpu ? memoryBytes : 0)),
     ...whole.map(({ totalBytes }) => totalBytes),
   );
   if (total > 0 && total < needed)
-    return `has ${megabytes(total)}, and ${id} needs more than ${megabytes(needed)}: choose a smaller one with SVC_MODEL_DEFAULT_SIZE, or SVC_DEVICE=cpu`;
+    return `has ${megabytes(total)}, and ${id} needs ${megabytes(needed)}: choose a smaller one with SVC_MODEL_DEFAULT_SIZE, or SVC_DEVICE=cpu`;
   const free = Math.max(...whole.map(({ freeBytes }) => freeBytes));
   if (whole.length > 0 && free < needed)
-    return `has ${megabytes(free)} free of ${megabytes(total)}, and ${id} needs more than ${megabytes(needed)}: end ${processes.join(', ') || 'what else uses it'}, or it runs on the CPU`;
+    return `has ${megabytes(free)} free of ${megabytes(total)}, and ${id} needs ${megabytes(needed)}: end ${processes.join(', ') || 'what else uses it'}, or it runs on the CPU`;
   return null;
 }
 

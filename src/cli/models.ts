@@ -4,8 +4,9 @@
  */
 import type { Command } from 'commander';
 import { inWords } from '../errors.ts';
-import { VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
+import { memoryNeeds, needsInWords } from '../models/memory.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
 import { createProgressView } from './model-progress.ts';
 import { assertCheckable, type CheckedClip, check, clipsOf, line, MOST_WORDS_WRONG } from './models-check.ts';
@@ -13,8 +14,8 @@ import { examples } from './options.ts';
 import type { Transcriber } from './question.ts';
 
 export interface ModelsCommandDeps {
-  /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. */
-  open(): Promise<{ store: ModelStore; modelId(name: string): string }>;
+  /** `modelId` gives the id that a name stands for, and returns an unknown name as it is. Models have `threads`. */
+  open(): Promise<{ store: ModelStore; modelId(name: string): string; threads: number }>;
   /** Starts what transcribes in this process. */
   start(): Promise<Transcriber>;
   /** Tests pass streams of their own; the default is those of the process. */
@@ -50,11 +51,11 @@ export function registerModelsCommand(program: Command, deps: ModelsCommandDeps)
 function registerList(models: Command, { open, stdout }: Required<ModelsCommandDeps>): void {
   models
     .command('list')
-    .description('list every model, and which are on disk')
+    .description('list every model, the memory that each will need, and which are on disk')
     .option('--json', 'print JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { store } = await open();
-      const list = store.list();
+      const { store, threads } = await open();
+      const list = store.list().map((model) => ({ ...model, memory: memoryOf(model, threads) }));
       stdout.write(
         json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : table(store.dir, list),
       );
@@ -205,15 +206,32 @@ function verdict({ path, problem }: VerifiedFile): string {
   return problem === null ? `ok     ${path}\n` : `wrong  ${path}: ${problem}\n`;
 }
 
-function table(dir: string, models: readonly StoredModel[]): string {
+type Listed = StoredModel & { memory: ReturnType<typeof memoryOf> };
+
+/** What a model that transcribes will need on a CPU, and on a GPU; null for other weights. */
+function memoryOf({ id, files }: StoredModel, threads: number) {
+  const model = findModel(id);
+  if (model === undefined) return null;
+  const on = (precision: 'q8_0' | 'f16') => memoryNeeds(model, precision, { threads, files });
+  return { cpu: on('q8_0'), gpu: on('f16') };
+}
+
+function memoryInWords(memory: Listed['memory']): string {
+  return Object.entries(memory ?? {})
+    .flatMap(([where, needs]) => (needs === null ? [] : `${where.toUpperCase()} ${needsInWords(needs)}`))
+    .join(', ');
+}
+
+function table(dir: string, models: readonly Listed[]): string {
   const rows = models.map((model) => [
     model.id,
     model.family,
+    memoryInWords(model.memory),
     model.installed
       ? `${megabytes(model.bytes)} (${model.files.map((file) => file.file).join(', ')})`
       : 'not installed',
   ]);
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const lines = rows.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
   return `${dir}\n${lines.join('\n')}\n`;
 }

@@ -16,7 +16,7 @@ export async function openModels(
   const log = quietLog(config);
   const parts = engineFor(config, log);
   const naming = createNaming(config, parts, createModelCaches(config, { ...parts, log }));
-  return { store: parts.store, modelId: (name) => weightsNamed(name, naming) };
+  return { store: parts.store, modelId: (name) => weightsNamed(name, naming), threads: config.threads };
 }
 
 /**

@@ -28,7 +28,7 @@ async function run(args: string[], store: Partial<ModelStore>, texts: string[] =
       const engine = { info: { families: ['whisper', 'parakeet', 'sensevoice'] } } as unknown as NativeEngine;
       const caches = { models: { entries: () => [], fits: () => true } } as never;
       const naming = createNaming(config, { store: full, engine }, caches);
-      return { store: full, modelId: (name) => naming.modelId(name) ?? name };
+      return { store: full, modelId: (name) => naming.modelId(name) ?? name, threads: 2 };
     },
     async start() {
       const answers = [...texts];
@@ -63,10 +63,12 @@ test('list prints a table for people and JSON for programs', async () => {
   const { out } = await run(['list'], { list });
   assert.match(
     out,
-    /^\/models\nmultilingual-base {2}whisper {2}82 MB \(ggml-base-q8_0\.bin\)\ncjk .*not installed/,
+    /^\/models\nmultilingual-base {2}whisper {2}CPU 19\d MB \(2 lanes\), GPU 20\d MB {2}82 MB \(ggml-base-q8_0\.bin\)\ncjk .*CPU more than 253 MB +not installed/,
   );
   const json = JSON.parse((await run(['list', '--json'], { list })).out);
-  assert.deepEqual(json, { dir: '/models', models: list() });
+  const [{ memory, ...base }] = json.models;
+  assert.deepEqual([json.dir, base], ['/models', listed]);
+  assert.deepEqual([memory.cpu.lanes, memory.cpu.isLeast, memory.gpu.lanes], [2, false, 1]);
 });
 
 test('pull prints the path on stdout and progress on stderr, and exits with 0', async () => {
