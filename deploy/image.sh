@@ -1,6 +1,6 @@
 #!/bin/sh
 # The steps of the Dockerfiles:
-# sh deploy/image.sh build-tools | vulkan-tools | build LEVEL FOLDER | run-time | vulkan-drivers
+# sh deploy/image.sh build-tools | build LEVEL FOLDER | run-time | vulkan-drivers
 # They need Debian or Ubuntu with Node, and no container engine.
 set -eu
 
@@ -13,9 +13,6 @@ install_packages() {
 case "$1" in
 build-tools)
   install_packages cmake g++ ninja-build patch
-  ;;
-vulkan-tools)
-  install_packages glslc libvulkan-dev spirv-headers
   ;;
 build)
   npm run build -- --cpu="$2"

@@ -1,25 +1,29 @@
 /**
  * `npm run release -- VERSION` prepares a release, in build/release/VERSION/, and publishes nothing:
  *
- *   node scripts/release.mjs VERSION [--dry-run]
+ *   node scripts/release.mjs VERSION [--gpu=FOLDER ...] [--dry-run]
  *
  * In a clone of the last commit it sets the version, gives the changes below `Unreleased` a heading, commits and tags.
  * There it makes the packages of npm, a bill of materials, and the checksums of both. At the end it prints the commands
- * that publish them. This tree stays as it is, so that a release that is not wanted after all is removed with its folder.
+ * that publish them. Each --gpu, such as `build-cuda`, adds the package of a library for GPUs that was compiled here. This tree stays as it is, so that a release that is not wanted after all is removed with its folder.
  *
  * A dry run builds nothing: it takes the node_modules and the addon of this tree, for whichever processor that is, and
  * the last commit of any branch. It ends within seconds, so every check makes one.
  */
+import { constants } from 'node:buffer';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import semver from 'semver';
 import { ROOT, run } from './tools.mjs';
 
 const { values: options, positionals } = parseArgs({
-  options: { 'dry-run': { type: 'boolean', default: false } },
+  options: {
+    'dry-run': { type: 'boolean', default: false },
+    gpu: { type: 'string', multiple: true, default: [] },
+  },
   allowPositionals: true,
 });
 const [version = ''] = positionals;
@@ -116,7 +120,11 @@ function change(path, pattern, replacement) {
 }
 
 function makePackages() {
-  const args = ['scripts/pack.mjs', `--out=${out}`];
+  const args = [
+    'scripts/pack.mjs',
+    `--out=${out}`,
+    ...options.gpu.map((folder) => `--gpu=${resolve(folder)}`),
+  ];
   if (options['dry-run']) args.push('--any-cpu', `--build=${join(ROOT, 'build')}`);
   else run('build', 'npm', ['run', '--silent', 'build', '--', '--cpu=all'], { cwd: tree });
   run('packages of npm', process.execPath, args, { cwd: tree });
@@ -131,6 +139,9 @@ function writeChecksums() {
   writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
 }
 
+/** npm sends a package as one text in base64, and Node has no longer texts. */
+const fitsNpm = (name) => statSync(join(out, name)).size * (4 / 3) < constants.MAX_STRING_LENGTH;
+
 /** Publishes the engines before `voxgate`, because an installation of `voxgate` in between would lack its engine. */
 function tellTheRest() {
   const packages = readdirSync(out)
@@ -140,7 +151,11 @@ function tellTheRest() {
   const commands = [
     `git fetch ${join(here, 'tree')} main tag ${tag} && git merge --ff-only FETCH_HEAD`,
     `git push --atomic origin main ${tag}`,
-    ...packages.map((name) => `npm publish ${join(here, name)} --access public`),
+    ...packages.map((name) =>
+      fitsNpm(name)
+        ? `npm publish ${join(here, name)} --access public`
+        : `gh release upload ${tag} ${join(here, name)}`,
+    ),
   ];
   const what = options['dry-run']
     ? 'This was a dry run. A release would be published with'

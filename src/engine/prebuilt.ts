@@ -12,8 +12,9 @@ const require = createRequire(import.meta.url);
 const NAME = `@voxgate/engine-${process.platform}-${process.arch}`;
 /** The same relative paths serve both src/engine and dist/engine. npm publishes no lockfile, so a clone has one. */
 const isClone = existsSync(new URL('../../package-lock.json', import.meta.url));
-const { version, optionalDependencies } = require('../../package.json') as {
+const { version, repository, optionalDependencies } = require('../../package.json') as {
   version: string;
+  repository: { url: string };
   /** The packages of all platforms; absent in a clone. */
   optionalDependencies?: Record<string, string>;
 };
@@ -55,9 +56,16 @@ export function howToGetAddon(): string {
     : compile;
 }
 
-/** What to do where the library for a kind of GPU is not installed, as an order. */
+/**
+ * What to do where the library for a kind of GPU is not installed, as an order. The package for CUDA is with the release
+ * on GitHub, because npm cannot send one as large (docs/gpu.md).
+ */
 export function howToGetGpuLibrary(library: GpuLibrary): string {
-  return isClone ? `run npm run build -- ${library}` : `install ${gpuPackage(library)}@${version}`;
+  if (isClone) return `run npm run build -- ${library}`;
+  const name = gpuPackage(library);
+  if (library !== 'cuda') return `install ${name}@${version}`;
+  const home = repository.url.replace(/^git\+|\.git$/g, '');
+  return `run npm install -g ${home}/releases/download/v${version}/${name.slice(1).replace('/', '-')}-${version}.tgz`;
 }
 
 /** The Debian package of a library that the addon was not loaded for; null for another reason. */

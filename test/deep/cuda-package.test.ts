@@ -5,12 +5,13 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, type TestContext, test } from 'node:test';
 import { serve } from '../http/served.ts';
 import { JFK, JFK_TEXT, MODEL, needsWeights, plain } from '../model/gateway.ts';
 import { bareMachine } from './bare-machine.ts';
+import { stubBuild, stubDriver } from './cuda-stubs.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const COMPILED = join(ROOT, 'build-cuda');
@@ -20,54 +21,6 @@ const skip = process.platform !== 'linux' && 'the packages are for Linux';
 
 const { dir, settings, run, install, remove } = bareMachine();
 after(remove);
-
-function compile(what: string, library: string, ...options: string[]): void {
-  const source = new URL('./cuda-stub.c', import.meta.url).pathname;
-  const soname = `-Wl,-soname,${library.split('/').at(-1)}`;
-  execFileSync('cc', [
-    '-shared',
-    '-fPIC',
-    '-w',
-    `-D${what}`,
-    '-o',
-    library,
-    soname,
-    source,
-    ...options,
-    '-ldl',
-  ]);
-}
-
-/** A folder as the build of the CUDA library makes one, with NVIDIA's license where its toolkit has it. */
-function stubBuild(): string {
-  const toolkit = join(dir, 'toolkit');
-  const lib = join(toolkit, 'lib');
-  const own = join(dir, 'stub-build/lib');
-  for (const folder of [lib, own]) mkdirSync(folder, { recursive: true });
-  writeFileSync(join(toolkit, 'EULA.txt'), 'You may distribute libcudart.so and libcublas.so.\n');
-  compile('RUNTIME', join(lib, 'libcudart.so.13'));
-  compile('CUBLASLT', join(lib, 'libcublasLt.so.13'));
-  compile('CUBLAS', join(lib, 'libcublas.so.13'), join(lib, 'libcublasLt.so.13'), '-Wl,-rpath,$ORIGIN');
-  const needed = ['libcudart.so.13', 'libcublas.so.13'].map((name) => join(lib, name));
-  const ggml = join(ROOT, 'build/Release/libvoxgate-ggml-base.so');
-  compile(
-    'GGML',
-    join(own, 'libggml-cuda.so'),
-    ...needed,
-    ggml,
-    `-Wl,-rpath,$ORIGIN:${lib}`,
-    `-Wl,-rpath-link,${lib}`,
-  );
-  return join(dir, 'stub-build');
-}
-
-/** @returns the folder of a driver that sees no GPU */
-function stubDriver(): string {
-  const driver = join(dir, 'driver');
-  mkdirSync(driver, { recursive: true });
-  compile('DRIVER', join(driver, 'libcuda.so.1'));
-  return driver;
-}
 
 /** Packs the libraries of a build folder and installs them with voxgate. */
 async function installed(t: TestContext, build: string): Promise<string> {
@@ -105,7 +58,7 @@ for (const [what, build] of [
   test(`${what} are found and loaded without CUDA, and say why the CPU computes`, { skip }, async (t) => {
     if (build !== null && !existsSync(join(build, 'lib/libggml-cuda.so')))
       return t.skip('there is no CUDA library: npm run build -- cuda');
-    const prefix = await installed(t, build ?? stubBuild());
+    const prefix = await installed(t, build ?? stubBuild(dir));
     const modules = join(prefix, 'lib/node_modules');
     const folder = join(modules, NAME);
     const files = readdirSync(folder);
@@ -117,7 +70,7 @@ for (const [what, build] of [
     assert(files.includes('LICENSE-nvidia') && statSync(join(folder, 'LICENSE-nvidia')).size > 0);
     assert.match(readFileSync(join(folder, 'README.md'), 'utf8'), /LICENSE-nvidia is that of .*libcudart/);
 
-    const driver = { LD_LIBRARY_PATH: stubDriver() };
+    const driver = { LD_LIBRARY_PATH: stubDriver(dir) };
     const library = join(folder, 'libggml-cuda.so');
     const script = LOAD(join(modules, 'voxgate'), library);
     const args = ['--input-type=module', '--eval', script];

