@@ -140,7 +140,9 @@ function writeChecksums() {
 }
 
 /** npm sends a package as one text in base64, and Node has no longer texts. */
-const fitsNpm = (name) => statSync(join(out, name)).size * (4 / 3) < constants.MAX_STRING_LENGTH;
+function fitsNpm(name) {
+  return statSync(join(out, name)).size * (4 / 3) < constants.MAX_STRING_LENGTH;
+}
 
 /** Publishes the engines before `voxgate`, because an installation of `voxgate` in between would lack its engine. */
 function tellTheRest() {

@@ -281,7 +281,8 @@ test('compose opens the ports that it sets, and fetches a model into the daemon 
 test('the compose file for GPUs gives one to services of the other file, and builds the image for it', () => {
   type Service = { deploy: { resources: { reservations: { devices: { capabilities: string[] }[] } } } };
   const { services: onGpu } = yaml('deploy/compose.gpu.yaml');
-  assert(FOR_GPUS.includes(onGpu.voxgate.build.dockerfile));
+  const { context, dockerfile } = onGpu.voxgate.build;
+  assert(FOR_GPUS.map((name) => join(ROOT, name)).includes(join(ROOT, 'deploy', context, dockerfile)));
   for (const [name, { deploy }] of Object.entries<Service>(onGpu)) {
     assert(name in services, name);
     assert.deepEqual(deploy.resources.reservations.devices[0]?.capabilities, ['gpu'], name);
