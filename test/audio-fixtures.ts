@@ -140,6 +140,7 @@ export function createFakeEngine(options: { failAtRead?: number; error?: Error }
       return {
         info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec: declared / 2 / RATE },
         lost: [],
+        sides: null,
         async read(maxSamples) {
           reads += 1;
           await new Promise((resolve) => setImmediate(resolve));

@@ -88,6 +88,13 @@ float sane(float sample) {
   return std::isfinite(sample) ? std::clamp(sample, -1.0F, 1.0F) : 0.0F;
 }
 
+std::vector<float> take_from(std::vector<float>& ready, size_t max_samples) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready.size()));
+  std::vector<float> samples(ready.begin(), ready.begin() + count);
+  ready.erase(ready.begin(), ready.begin() + count);
+  return samples;
+}
+
 ma_allocation_callbacks allocation(DecoderLimits& limits) {
   return {&limits, [](size_t size, void* held) { return static_cast<DecoderLimits*>(held)->allocate(size); },
           [](void* block, size_t size, void* held) {
@@ -204,7 +211,10 @@ class AudioFile::Decoder {
     cancel.check();
     require_readable();
     block_.rate = rate;
+    has_sides_ = channels == 2 && channel_ < 0;
     resampler_ = std::make_unique<Resampler>(rate);
+    if (has_sides_)
+      side_resampler_ = std::make_unique<Resampler>(rate);
     mono_.reserve(kBlockFrames);
   }
 
@@ -221,11 +231,11 @@ class AudioFile::Decoder {
     return static_cast<double>(frames) / rate;
   }
 
-  // Appends one block of samples; false if there are no more.
-  bool next(std::vector<float>& output, const CancelToken& cancel) {
+  // Appends one block of samples, and of `sides` where the file has them; false if there are no more.
+  bool next(std::vector<float>& output, std::vector<float>& sides, const CancelToken& cancel) {
     const DecoderLimits::Scope scope(limits_, cancel);
     const size_t before = output.size();
-    const bool more = silent_ > 0 ? append_silence(output) : append_block(output, cancel);
+    const bool more = silent_ > 0 ? append_silence(output, sides) : append_block(output, sides, cancel);
     // The filter overshoots 1 at steps of full scale.
     for (size_t i = before; i < output.size(); ++i)
       output[i] = sane(output[i]);
@@ -275,18 +285,24 @@ class AudioFile::Decoder {
       bad_audio("The audio has a sample rate of " + std::to_string(rate) + " Hz; 2000 to 384000 can be read");
   }
 
-  bool append_block(std::vector<float>& output, const CancelToken& cancel) {
+  bool append_block(std::vector<float>& output, std::vector<float>& sides, const CancelToken& cancel) {
     const bool is_waiting = block_.frames > 0 && block_.lost > 0; // for the silence before it to end
     const int last_rate = block_.rate;
     if (!is_waiting)
       block_ = is_readable() ? read_block() : SampleBlock{};
     cancel.check(); // an aborted read must not pass for the end of the file
-    if (last_rate != 0 && block_.rate != last_rate)
+    if (last_rate != 0 && block_.rate != last_rate) {
       resampler_->finish(output);
+      if (has_sides_)
+        side_resampler_->finish(sides);
+    }
     if (block_.frames == 0)
       return open_next();
-    if (block_.rate != last_rate)
+    if (block_.rate != last_rate) {
       resampler_->begin(block_.rate);
+      if (has_sides_)
+        side_resampler_->begin(block_.rate);
+    }
     if (block_.lost > 0 && !is_waiting) {
       silent_ = note_lost(block_.lost);
       return true;
@@ -294,8 +310,14 @@ class AudioFile::Decoder {
     block_.lost = 0;
     to_mono(block_);
     clock_ += static_cast<double>(block_.frames) / block_.rate;
-    resampler_->process(mono_, output);
+    resample(output, sides);
     return true;
+  }
+
+  void resample(std::vector<float>& output, std::vector<float>& sides) {
+    resampler_->process(mono_, output);
+    if (has_sides_)
+      side_resampler_->process(side_, sides);
   }
 
   // Goes on to the next of the joined files; false after the last one.
@@ -320,12 +342,13 @@ class AudioFile::Decoder {
   }
 
   // A block of the silence that stands for what was lost.
-  bool append_silence(std::vector<float>& output) {
+  bool append_silence(std::vector<float>& output, std::vector<float>& sides) {
     const auto frames = static_cast<size_t>(std::min<uint64_t>(silent_, kBlockFrames));
     mono_.assign(frames, 0);
+    side_.assign(frames, 0);
     silent_ -= frames;
     clock_ += static_cast<double>(frames) / block_.rate;
-    resampler_->process(mono_, output);
+    resample(output, sides);
     return true;
   }
 
@@ -381,6 +404,7 @@ class AudioFile::Decoder {
         sum += sane(frames_[frame * width + channel]);
       mono_.push_back(sum / static_cast<float>(mixed));
     }
+    side_.assign(mixed == 2 || !has_sides_ ? 0 : block.frames, 0);
     if (mixed == 2)
       restore_cancelled(block);
   }
@@ -389,7 +413,6 @@ class AudioFile::Decoder {
   // difference, the channels are nearly equal but for the sign, so that difference is what each of them
   // holds.
   void restore_cancelled(const SampleBlock& block) {
-    side_.clear();
     double mid_energy = 0;
     double side_energy = 0;
     for (size_t frame = 0; frame < block.frames; ++frame) {
@@ -436,6 +459,7 @@ class AudioFile::Decoder {
   Input input_;
   Opened opened_{limits_};
   int channel_; // the one that is read, or all
+  bool has_sides_ = false;
   FlacFrame last_;
   SampleBlock block_;   // the last one, or one that comes when `silent_` is over
   uint64_t silent_ = 0; // samples of silence that come first
@@ -443,9 +467,10 @@ class AudioFile::Decoder {
   double clock_ = 0;    // the seconds so far
   double begun_ = 0;    // those at which this one of the joined files began
   std::unique_ptr<Resampler> resampler_;
+  std::unique_ptr<Resampler> side_resampler_; // null without sides
   std::vector<float> frames_;
   std::vector<float> mono_;
-  std::vector<float> side_; // half the difference of two channels
+  std::vector<float> side_; // half the difference of two channels; of others it is silent
   bool cancels_ = false;
   float side_share_ = -1; // of the difference in what is heard, 0..1; negative before the first block
 };
@@ -482,7 +507,7 @@ bool AudioFile::decode(size_t samples, const CancelToken& cancel) {
   const auto end = std::chrono::steady_clock::now() + kMaxTurn;
   while (ready_.size() < samples && !at_end_) {
     cut_off_ = true;
-    at_end_ = !decoder_->next(ready_, cancel);
+    at_end_ = !decoder_->next(ready_, ready_sides_, cancel);
     cut_off_ = false;
     if (std::chrono::steady_clock::now() >= end)
       break;
@@ -491,15 +516,17 @@ bool AudioFile::decode(size_t samples, const CancelToken& cancel) {
 }
 
 std::vector<float> AudioFile::take(size_t max_samples) {
-  const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready_.size()));
-  std::vector<float> samples(ready_.begin(), ready_.begin() + count);
-  ready_.erase(ready_.begin(), ready_.begin() + count);
-  return samples;
+  return take_from(ready_, max_samples);
+}
+
+std::vector<float> AudioFile::take_sides(size_t max_samples) {
+  return take_from(ready_sides_, max_samples);
 }
 
 std::vector<float> AudioFile::read(size_t max_samples, const CancelToken& cancel) {
   while (!decode(max_samples, cancel)) {
   }
+  take_sides(max_samples);
   return take(max_samples);
 }
 

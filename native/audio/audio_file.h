@@ -46,8 +46,10 @@ class AudioFile {
 
   // Decodes for about 50 ms at most. True if `samples` samples, or all that are left, can be taken.
   bool decode(size_t samples, const CancelToken& cancel = {});
-  // Returns up to `max_samples` decoded samples.
+  // Returns up to `max_samples` decoded samples. Of a file of two channels, half the difference of the two
+  // stands beside each of them, and must be taken, too; of others nothing does.
   std::vector<float> take(size_t max_samples);
+  std::vector<float> take_sides(size_t max_samples);
 
   // Decodes and returns the next `max_samples` samples; fewer only at the end, and none after it.
   std::vector<float> read(size_t max_samples, const CancelToken& cancel = {});
@@ -58,6 +60,7 @@ class AudioFile {
   std::unique_ptr<Decoder> decoder_;
   Info info_{};
   std::vector<float> ready_; // decoded samples that were not taken yet
+  std::vector<float> ready_sides_;
   bool at_end_ = false;
   bool cut_off_ = false; // true after an abort in the middle of a block
 };

@@ -17,7 +17,7 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
   const auto constructor =
       DefineClass(env, "AudioFile",
                   {getter<&AudioFileObject::info>("info"), getter<&AudioFileObject::lost>("lost"),
-                   method<&AudioFileObject::read>("read"), method<&AudioFileObject::close>("close")});
+                   getter<&AudioFileObject::sides>("sides"), method<&AudioFileObject::read>("read"), method<&AudioFileObject::close>("close")});
   Environment::of(env).audio_file_class = Napi::Persistent(constructor);
   exports.Set("openAudio", Napi::Function::New(env, entry<open>, "openAudio"));
 }
@@ -74,13 +74,15 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   else
     callbacks.cancel->close();
   return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
-                   [file = file_, lost = lost_, count](const Job& job) -> Result {
+                   [file = file_, lost = lost_, sides = sides_, count](const Job& job) -> Result {
                      if (!file->decode(count, *job.cancel))
                        return {};
                      auto samples = file->take(count);
-                     return [samples = std::move(samples), lost,
-                             losses = file->losses()](Napi::Env e) -> Napi::Value {
+                     auto beside = file->take_sides(count);
+                     return [samples = std::move(samples), lost, losses = file->losses(), sides,
+                             beside = std::move(beside)](Napi::Env e) -> Napi::Value {
                        *lost = losses;
+                       *sides = beside;
                        return samples.empty() ? e.Null() : Napi::Value(to_js(e, samples));
                      };
                    });
@@ -96,6 +98,11 @@ Napi::Value AudioFileObject::lost(const Napi::CallbackInfo& info) {
     list.Set(i, loss);
   }
   return list;
+}
+
+Napi::Value AudioFileObject::sides(const Napi::CallbackInfo& info) {
+  const auto env = info.Env();
+  return sides_->empty() ? env.Null() : Napi::Value(to_js(env, *sides_));
 }
 
 Napi::Value AudioFileObject::close(const Napi::CallbackInfo& info) {

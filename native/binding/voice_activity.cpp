@@ -28,10 +28,14 @@ class VoiceActivity : public NetworkObject<VoiceActivity, SileroVad> {
  private:
   Napi::Value probabilities(const Napi::CallbackInfo& info) {
     auto samples = read_samples(info, 0, kMaxSamples);
-    const bool reset = read_boolean(read_object(info, 1, "options"), "reset");
-    return start(info, [samples = std::move(samples), reset](SileroVad& vad, const CancelToken& cancel) {
-      return vad.probabilities(samples, reset, cancel);
-    });
+    const auto options = read_object(info, 1, "options");
+    const bool reset = read_boolean(options, "reset");
+    const bool apart = read_boolean(options, "apart");
+    return start(info,
+                 [samples = std::move(samples), reset, apart](SileroVad& vad, const CancelToken& cancel) {
+                   return apart ? vad.probabilities_apart(samples, cancel)
+                                : vad.probabilities(samples, reset, cancel);
+                 });
   }
 };
 

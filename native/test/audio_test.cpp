@@ -128,6 +128,29 @@ TEST("audio: other stereo is the average of its channels, however wide it is") {
   }
 }
 
+TEST("audio: half the difference of two channels stands beside each sample; of others nothing does") {
+  const auto beside = [](double sec) { return sec < 0.5 ? 0.0 : 0.25 * tone(sec); };
+  for (const uint32_t rate : {16000U, 44100U}) {
+    const auto path = temporary("sides");
+    write_file(path, stereo(rate, 1, tone, beside));
+    AudioFile file(path);
+    while (!file.decode(16000)) {
+    }
+    const auto sides = file.take_sides(16000);
+    const auto samples = file.take(16000);
+    CHECK(sides.size() == samples.size());
+    for (size_t i = 1000; i < 15000; ++i) {
+      const bool is_edge = i > 7900 && i < 8100;
+      const double right = samples[i] - sides[i];
+      CHECK(is_edge || std::fabs(right - 16000.0 / 32768 * beside(static_cast<double>(i) / 16000)) < 0.002);
+    }
+    AudioFile left(path, {}, 0);
+    while (!left.decode(16000)) {
+    }
+    CHECK(left.take_sides(16000).empty());
+  }
+}
+
 // How loud one frequency is in the second half second of 16 kHz samples, over the loudness of `sine`, in dB.
 double level(std::span<const float> samples, double hertz) {
   double real = 0;

@@ -214,6 +214,8 @@ TEST("vad: blocks of a stream give what one call gives") {
   const std::span<const float> all(samples);
   for (size_t begin = 0; begin < all.size(); begin += 512 * 10) {
     const auto block = all.subspan(begin, std::min<size_t>(512 * 10, all.size() - begin));
+    if (begin == 512 * 100)
+      CHECK(vad.probabilities_apart(samples, CancelToken()) == whole); // a stream of its own
     for (const float probability : vad.probabilities(block, begin == 0, CancelToken()))
       joined.push_back(probability);
   }

@@ -94,4 +94,11 @@ std::vector<float> SileroVad::probabilities(std::span<const float> samples, bool
   return result;
 }
 
+std::vector<float> SileroVad::probabilities_apart(std::span<const float> samples, const CancelToken& cancel) {
+  const SileroState kept = network_->state;
+  auto result = probabilities(samples, true, cancel);
+  network_->state = kept;
+  return result;
+}
+
 } // namespace voxgate

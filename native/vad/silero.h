@@ -18,8 +18,9 @@ class SileroVad {
   ~SileroVad();
 
   // Without `reset` the samples continue the stream of the previous call. The last window is padded with
-  // zeros.
+  // zeros. What is heard apart is a stream of its own, after which the one before it goes on.
   std::vector<float> probabilities(std::span<const float> samples, bool reset, const CancelToken& cancel);
+  std::vector<float> probabilities_apart(std::span<const float> samples, const CancelToken& cancel);
 
  private:
   struct Network;

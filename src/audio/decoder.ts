@@ -25,6 +25,8 @@ export interface Decoder {
   readonly durationSec: number | null;
   /** What was lost in the blocks so far; after the last one also what the header names beyond them. */
   readonly lost: readonly Loss[];
+  /** Half the difference of two channels at each sample of the last block; absent or null where they are not two. */
+  readonly sides?: Float32Array | null | undefined;
   /**
    * The next block; the last one may be shorter, and after it comes null. A damaged file gives the part that can be
    * decoded. Rejects with a GatewayError when no part can be decoded, and with `signal.reason` after an abort.

@@ -44,6 +44,7 @@ export async function openFfmpegDecoder(
   let delivered = 0;
   let closed = false;
   const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined);
+  let sides: Float32Array | null = null;
 
   /** @throws unless ffmpeg has read the file to its end */
   async function requireEnd(): Promise<void> {
@@ -63,13 +64,18 @@ export async function openFfmpegDecoder(
     get lost() {
       return notes.lost;
     },
+    get sides() {
+      return sides;
+    },
     tracks: () => notes.tracks,
     async read() {
       signal?.throwIfAborted();
       if (closed) throw closedWhileRead();
       const block = new Float32Array(blockSamples);
       const samples = await beforeTimeout(timeLimit('wallMs', delivered / SAMPLE_RATE, ffmpeg), async () => {
-        const samples = await fill(block);
+        const beside = channel === undefined ? new Float32Array(blockSamples) : null;
+        const samples = await fill(block, beside);
+        sides = beside?.subarray(0, samples) ?? null;
         delivered += samples;
         if (channel !== undefined) refuseOtherThanStereo((await notes.tracks)[track]?.layout, limits);
         if (samples < blockSamples) {
@@ -158,10 +164,10 @@ function createPcmReader(
   notes: Notes,
   isClosed: () => boolean,
   isMidSide: boolean,
-): (block: Float32Array) => Promise<number> {
+): (block: Float32Array, sides: Float32Array | null) => Promise<number> {
   const width = isMidSide ? 2 : 1;
   const frameBytes = width * Float32Array.BYTES_PER_ELEMENT;
-  const toMono = isMidSide ? createMidSide() : (samples: Float32Array) => samples;
+  const toMono = isMidSide ? createMidSide() : (mono: Float32Array) => ({ mono, sides: null });
   const piece = new Float32Array(PIECE * width);
   const chunks = stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
   /** A chunk may end within a sample, so the bytes left over stay here. */
@@ -204,14 +210,16 @@ function createPcmReader(
     return filled;
   }
 
-  return async (block) => {
+  return async (block, sides) => {
     let samples = 0;
     while (samples < block.length) {
       const frames = Math.min(PIECE, block.length - samples);
       piece.fill(0);
       const bytes = await readInto(Buffer.from(piece.buffer, 0, frames * frameBytes));
       const read = Math.floor(bytes / frameBytes);
-      block.set(toMono(piece.subarray(0, read * width)), samples);
+      const { mono, sides: beside } = toMono(piece.subarray(0, read * width));
+      block.set(mono, samples);
+      if (beside !== null) sides?.set(beside, samples);
       samples += read;
       if (read < frames) break;
     }

@@ -13,8 +13,14 @@ const HEARD_AGAIN = 1 / 4;
 /** The share of the difference changes by this from sample to sample, in 10 ms from none to all: without a click. */
 const FADE = 1 / (0.01 * SAMPLE_RATE);
 
-/** Gives what is heard of pairs of the average of the channels and half their difference, block by block. */
-export function createMidSide(): (pairs: Float32Array) => Float32Array {
+/** What is heard of two channels, and half their difference, which stands beside it. */
+export interface MidSide {
+  mono: Float32Array;
+  sides: Float32Array;
+}
+
+/** Takes pairs of the average of the channels and half their difference, block by block. */
+export function createMidSide(): (pairs: Float32Array) => MidSide {
   let cancels = false;
   /** Of the difference in what is heard, 0..1; null before the first block. */
   let share: number | null = null;
@@ -29,7 +35,11 @@ export function createMidSide(): (pairs: Float32Array) => Float32Array {
 
   return (pairs) => {
     const all = new Float32Array(pairs.length / 2);
-    for (let i = 0; i < all.length; i += 1) all[i] = pairs[2 * i] as number;
+    const sides = new Float32Array(all.length);
+    for (let i = 0; i < all.length; i += 1) {
+      all[i] = pairs[2 * i] as number;
+      sides[i] = pairs[2 * i + 1] as number;
+    }
     for (let at = 0; at < all.length; at += SPAN) {
       const mono = all.subarray(at, at + SPAN);
       const span = pairs.subarray(2 * at, 2 * (at + SPAN));
@@ -37,7 +47,7 @@ export function createMidSide(): (pairs: Float32Array) => Float32Array {
       share ??= cancels ? 1 : 0;
       if (cancels || share > 0) fade(mono, span);
     }
-    return all;
+    return { mono: all, sides };
   };
 }
 

@@ -44,6 +44,9 @@ export async function openNativeDecoder(
     get lost() {
       return [...file.lost, ...unread];
     },
+    get sides() {
+      return file.sides;
+    },
     async read() {
       signal?.throwIfAborted();
       if (closed) throw closedWhileRead();

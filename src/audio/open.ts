@@ -69,6 +69,8 @@ export interface AudioSource extends AsyncDisposable {
   readonly track?: number | undefined;
   /** What of the blocks so far was lost to damage; absent for what is no file. */
   readonly lost?: readonly Loss[];
+  /** Half the difference of two channels at each sample of the last block; absent or null where they are not two. */
+  readonly sides?: Float32Array | null | undefined;
   /**
    * All of the audio, in blocks of `blockSamples`; the last one may be shorter. Each block belongs to the consumer.
    * The source decodes at most one block ahead, and closes when the consumer leaves the loop. The iteration throws
@@ -247,6 +249,9 @@ function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
     get lost() {
       return decoder.lost;
     },
+    get sides() {
+      return decoder.sides;
+    },
     read: () => decoder.read(),
     async close() {
       try {
@@ -315,6 +320,9 @@ function createSource(
     },
     get lost() {
       return decoder.lost;
+    },
+    get sides() {
+      return decoder.sides;
     },
     blocks() {
       if (started) throw new Error('The blocks of an audio source can be read only once');

@@ -51,6 +51,9 @@ export function withoutRepeats(
     get lost() {
       return decoder.lost;
     },
+    get sides() {
+      return decoder.sides;
+    },
     async read() {
       const block = await decoder.read();
       samples += block?.length ?? 0;

@@ -45,7 +45,10 @@ export interface AddonModel {
   close(): Promise<void>;
 }
 export interface AddonVoiceActivity {
-  probabilities(samples: Float32Array, options: { reset: boolean }): Job<Float32Array>;
+  probabilities(
+    samples: Float32Array,
+    options: { reset: boolean; apart: boolean },
+  ): Job<Float32Array>;
   close(): Promise<void>;
 }
 export interface AddonSpeakers {
@@ -64,6 +67,7 @@ export interface AddonTurnDetector {
 export interface AddonAudioFile {
   readonly info: AudioFileInfo;
   readonly lost: NativeAudioFile['lost'];
+  readonly sides: Float32Array | null;
   read(options: { maxSamples: number }): Job<Float32Array | null>;
   close(): void;
 }

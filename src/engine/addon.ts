@@ -149,8 +149,8 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
 
 function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivityModel {
   return {
-    probabilities: (samples, options, hooks = {}) =>
-      run(addon, () => model.probabilities(samples, options), hooks.signal),
+    probabilities: (samples, { reset, apart = false }, hooks = {}) =>
+      run(addon, () => model.probabilities(samples, { reset, apart }), hooks.signal),
     close: once(() => model.close()),
   };
 }
@@ -177,6 +177,9 @@ function wrapAudioFile(addon: Addon, file: AddonAudioFile): NativeAudioFile {
     info: file.info,
     get lost() {
       return file.lost;
+    },
+    get sides() {
+      return file.sides;
     },
     read: (maxSamples, { signal } = {}) => run(addon, () => file.read({ maxSamples }), signal),
     close: () => file.close(),

@@ -162,11 +162,12 @@ export interface TranscriptionModel extends Lane {
 export interface VoiceActivityModel {
   /**
    * `samples.length` must be a multiple of 512 except in the last call of a stream (the rest is zero-padded).
-   * `reset` starts a new stream; without it the recurrent state of the previous call is kept.
+   * `reset` starts a new stream; without it the recurrent state of the previous call is kept. What is heard `apart` is
+   * a stream of its own, after which the one before it goes on.
    */
   probabilities(
     samples: Float32Array,
-    options: { reset: boolean },
+    options: { reset: boolean; apart?: boolean },
     hooks?: Pick<JobHooks, 'signal'>,
   ): Promise<Float32Array>;
   close(): Promise<void>;
@@ -229,6 +230,8 @@ export interface NativeAudioFile {
    * them.
    */
   readonly lost: readonly { startSec: number; endSec: number }[];
+  /** Half the difference of two channels at each sample of the last read; null where they are not two. */
+  readonly sides: Float32Array | null;
   /**
    * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
    * may run at a time. After an aborted call the file can only be closed.

@@ -38,6 +38,7 @@ import {
 } from './speakers/session-pass.ts';
 import { speechChunks } from './speech/chunks.ts';
 import { cuttingFor } from './speech/cutting.ts';
+import { withoutVoiceless } from './speech/voiceless-channel.ts';
 import { joinSentences } from './text/sentence-joining.ts';
 
 /** What a request needs: a model, the voice activity model, and with `speakers` the model that tells them apart. */
@@ -271,7 +272,11 @@ function speakerPassOptions(
 
 function unlabeledSegments(run: Run): AsyncIterable<UnnumberedSegment> {
   const { channels } = run.request;
-  if (channels === null) return segmentsIn(run, recognize(run, run.audio.blocks()));
+  if (channels === null)
+    return segmentsIn(
+      run,
+      recognize(run, (vad, signal) => withoutVoiceless(run.audio, vad, signal)),
+    );
   return mergeChannels(channels, (channel) => segmentsOfChannel(run, channel, channels[channel]));
 }
 
@@ -279,7 +284,7 @@ async function* segmentsOfChannel(run: Run, channel: Channel, speaker: string) {
   await using source = await run.input.openAudio(run.signal, channel);
   const blocks = run.bleed === null ? source.blocks() : withoutBleed(source.blocks(), run.bleed[channel]);
   async function* recognitions() {
-    for await (const recognition of recognize(run, blocks)) {
+    for await (const recognition of recognize(run, () => blocks)) {
       if (recognition.sentences.length > 0) run.turns.push(...turnsIn(recognition, speaker));
       yield recognition;
     }
@@ -303,7 +308,7 @@ async function* unjoined(recognitions: AsyncIterable<ChunkRecognition>) {
 /** Cuts the audio into chunks of speech, and recognizes or aligns each of them on the lanes of the model. */
 async function* recognize(
   run: Run,
-  blocks: AsyncIterable<Float32Array>,
+  heard: (vad: VoiceActivityModel, signal: AbortSignal) => AsyncIterable<Float32Array>,
 ): AsyncGenerator<ChunkRecognition, void, undefined> {
   const { deps, request, input, recognizer, language, languages } = run;
   const { draft = false, leveled, continued } = input;
@@ -312,7 +317,7 @@ async function* recognize(
   await using lease = await deps.models.lease(run.route.model.id);
   const stop = new AbortController();
   const signal = AbortSignal.any([run.signal, stop.signal]);
-  const chunks = speechChunks(blocks, vad.model, {
+  const chunks = speechChunks(heard(vad.model, signal), vad.model, {
     signal,
     leveled,
     continued,

@@ -1,10 +1,11 @@
 /** A call with a person on each channel, with real weights: what is left is not heard right. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { seededRandom } from '../../bench/common/random.ts';
 import { form, json } from '../http/harness.ts';
 import { readSpeech } from '../native/fixtures.ts';
 import { interleave, wav } from '../wav.ts';
-import { MODEL, needsWeights, plain, type RealGateway, startRealGateway } from './gateway.ts';
+import { JFK_TEXT, MODEL, needsWeights, plain, type RealGateway, startRealGateway } from './gateway.ts';
 
 /** Where he pauses between the parts of his sentence, in seconds. */
 const PAUSES = [2.7, 7.8];
@@ -38,6 +39,39 @@ test('each channel of a stereo recording is transcribed by itself, in the order 
   const { left, right } = await call();
   await using gateway = await startRealGateway();
   assert.deepEqual(await linesOf(gateway, left, right), LINES);
+});
+
+/** A square wave that changes its phase with each bit, 80 bits in each of 25 frames a second, as linear timecode does. */
+function timecode(length: number, level: number): Float32Array {
+  const half = 16_000 / (2 * 80 * 25);
+  let phase = 1;
+  return new Float32Array(length).map((_, i) => {
+    const at = Math.floor(i / half);
+    const isOne = (at >> 1) % 3 === 0;
+    if (i % half === 0 && (at % 2 === 0 || isOne)) phase = -phase;
+    return phase * level;
+  });
+}
+
+test('speech beside a timecode, noise or a hum on the other channel is heard as if it were alone', async (t) => {
+  if (!needsWeights(t)) return;
+  const speech = await readSpeech();
+  const random = seededRandom(14);
+  const beside = {
+    timecode: timecode(speech.length, 0.5),
+    noise: speech.map(() => 0.3 * (random() - 0.5)),
+    hum: speech.map((_, i) => 0.3 * Math.sin((i * 2 * Math.PI * 50) / 16_000)),
+  };
+  await using gateway = await startRealGateway();
+  for (const [name, other] of Object.entries(beside)) {
+    for (const channels of [interleave(speech, other), interleave(other, speech)]) {
+      const body = form(wav(channels, 16_000, 2), { model: MODEL });
+      const answer = await json(
+        await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body }),
+      );
+      assert.equal(plain(answer.text), plain(JFK_TEXT), name);
+    }
+  }
 });
 
 test('nothing is said twice where each channel also carries the other one, softer and later', async (t) => {

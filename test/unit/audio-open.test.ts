@@ -76,6 +76,21 @@ test('stereo is averaged, not added up, and not just the left, but where it woul
   assert.ok(Math.abs((await decibel('c0=c0|c1=-1*c0')) - both) < 0.5);
 });
 
+test('half the difference of two channels stands beside what ffmpeg decodes', async () => {
+  const path = makeTone('differing.m4a', '-af', 'pan=stereo|c0=c0|c1=0.1*c0');
+  await using source = await openAudio(path, withBoth());
+  for await (const block of source.blocks()) {
+    const { sides } = source;
+    assert(sides);
+    assert.equal(sides.length, block.length);
+    const right = measure(block.map((mid, i) => mid - (sides[i] as number))).decibel;
+    const left = measure(block.map((mid, i) => mid + (sides[i] as number))).decibel;
+    assert.ok(Math.abs(left - right - 20) < 1, `${left} dB and ${right} dB`);
+  }
+  await using alone = await openAudio(path, withBoth({ channel: 0 }));
+  assert.equal(alone.sides, null);
+});
+
 test('ffmpeg decodes one channel of two, and refuses any other number of channels', async () => {
   const stereo = makeTone('sides.m4a', '-af', 'pan=stereo|c0=c0|c1=0.1*c0');
   const decibel = async (channel?: 0 | 1) =>

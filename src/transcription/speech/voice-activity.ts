@@ -141,13 +141,14 @@ export function createSegmenter(
   };
 }
 
-function certaintyOf(probabilities: number[]): number {
+/** The mean probability in the surest quarter of a second. */
+export function certaintyOf(probabilities: ArrayLike<number>): number {
   const count = Math.min(CERTAINTY_WINDOWS, probabilities.length);
   let sum = 0;
   let most = 0;
-  probabilities.forEach((probability, i) => {
-    sum += probability - (probabilities[i - count] ?? 0);
+  for (let i = 0; i < probabilities.length; i += 1) {
+    sum += (probabilities[i] as number) - (probabilities[i - count] ?? 0);
     if (i >= count - 1) most = Math.max(most, sum);
-  });
+  }
   return most / count;
 }
