@@ -17,7 +17,8 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
   const auto constructor =
       DefineClass(env, "AudioFile",
                   {getter<&AudioFileObject::info>("info"), getter<&AudioFileObject::lost>("lost"),
-                   getter<&AudioFileObject::sides>("sides"), method<&AudioFileObject::read>("read"), method<&AudioFileObject::close>("close")});
+                   getter<&AudioFileObject::sides>("sides"), method<&AudioFileObject::read>("read"),
+                   method<&AudioFileObject::close>("close")});
   Environment::of(env).audio_file_class = Napi::Persistent(constructor);
   exports.Set("openAudio", Napi::Function::New(env, entry<open>, "openAudio"));
 }

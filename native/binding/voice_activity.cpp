@@ -31,11 +31,10 @@ class VoiceActivity : public NetworkObject<VoiceActivity, SileroVad> {
     const auto options = read_object(info, 1, "options");
     const bool reset = read_boolean(options, "reset");
     const bool apart = read_boolean(options, "apart");
-    return start(info,
-                 [samples = std::move(samples), reset, apart](SileroVad& vad, const CancelToken& cancel) {
-                   return apart ? vad.probabilities_apart(samples, cancel)
-                                : vad.probabilities(samples, reset, cancel);
-                 });
+    return start(
+        info, [samples = std::move(samples), reset, apart](SileroVad& vad, const CancelToken& cancel) {
+          return apart ? vad.probabilities_apart(samples, cancel) : vad.probabilities(samples, reset, cancel);
+        });
   }
 };
 

@@ -45,10 +45,7 @@ export interface AddonModel {
   close(): Promise<void>;
 }
 export interface AddonVoiceActivity {
-  probabilities(
-    samples: Float32Array,
-    options: { reset: boolean; apart: boolean },
-  ): Job<Float32Array>;
+  probabilities(samples: Float32Array, options: { reset: boolean; apart: boolean }): Job<Float32Array>;
   close(): Promise<void>;
 }
 export interface AddonSpeakers {
