@@ -233,6 +233,29 @@ test('words that stay the same are sent while the speaker goes on, and are never
   assert.equal(deltas.join(''), transcript);
 });
 
+test('the soonest words are sought more often until the first one was sent', async () => {
+  const heardSec: number[] = [];
+  await using gateway = await startGateway({
+    transcribe: async (samples) => {
+      heardSec.push(samples.length / 16_000);
+      return heard(` ${heardSec.length < 4 ? `Once${heardSec.length}` : 'One'} two three.`);
+    },
+  });
+  await using client = await connectLive(gateway);
+  client.send(at16kHz({ transcription: { delay: 'minimal' } }));
+  const wasSent = () => client.events.some(({ type }) => type === DELTA);
+  let before = 0;
+  for (let i = 0; i < 250 && (before === 0 || heardSec.length < before + 3); i += 1) {
+    client.send(append(tone(0.032)));
+    await sleep(20);
+    if (before === 0 && wasSent()) before = heardSec.length;
+  }
+  const newMs = heardSec.slice(1).map((sec, i) => Math.round(1000 * (sec - (heardSec[i] as number))));
+  // A machine that is busy takes longer, and never less.
+  assert.equal(Math.min(...newMs.slice(0, before - 1)), 128, String(newMs));
+  assert(Math.min(...newMs.slice(before)) >= 200, `fewer after the first ${before}: ${newMs}`);
+});
+
 test('settings that cannot be are an error event with the field, and change nothing', async () => {
   await using gateway = await startGateway();
   await using client = await connectLive(gateway);

@@ -82,6 +82,8 @@ export interface UtteranceOptions {
 
 /** The least new audio of a partial text, ms. */
 const PACE_MS: Readonly<Record<Delay, number>> = { minimal: 200, low: 250, medium: 250, high: 400, xhigh: 0 };
+/** The same until `minimal` has sent a word, ms; it does not pause between texts then. */
+const FIRST_PACE_MS = 128;
 /** Longer speech is several chunks, and decoding all of them again would cost more and more. */
 const LONGEST_SEC = 28;
 /** After this many windows of silence a partial text has nothing new. */
@@ -106,7 +108,7 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
   const { id, start, request, timed, delay, trailing, signal } = options;
   const stable = createStableText(delay);
   const early = createEarlyDecodings(options, deps);
-  const paceWindows = PACE_MS[delay] / 1000 / WINDOW_SEC;
+  let isQuick = delay === 'minimal';
   let decodedTo = start;
   let nextPartialAt = 0;
 
@@ -117,9 +119,12 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
     const partial = await mine.result;
     if (!early.end(mine)) return; // something else has begun in its place
     const now = performance.now();
-    nextPartialAt = now + (now - startedAt) / 2;
     const delta = partial === null ? '' : stable.update(partial.segments.flatMap(({ words }) => words));
-    if (delta !== '') options.onDelta(delta);
+    if (delta !== '') {
+      isQuick = false;
+      options.onDelta(delta);
+    }
+    if (!isQuick) nextPartialAt = now + (now - startedAt) / 2;
   }
 
   async function beginFinal({ said, excerpt }: Progress): Promise<void> {
@@ -147,8 +152,9 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
         if (early.running?.kind === 'final' || (early.running === null && !isIdle())) return;
         void beginFinal(progress);
       } else if (early.running === null && delay !== 'xhigh' && silence < PAUSE && isIdle()) {
-        const isDue = windows - decodedTo >= paceWindows && performance.now() >= nextPartialAt;
-        if (isDue) void sendPartial(progress);
+        const newMs = (windows - decodedTo) * WINDOW_SEC * 1000;
+        const isDue = newMs >= (isQuick ? FIRST_PACE_MS : PACE_MS[delay]);
+        if (isDue && performance.now() >= nextPartialAt) void sendPartial(progress);
       }
     },
     async end(excerpt, said, before, keepsSlot) {
