@@ -8,6 +8,8 @@ const STDERR_WINDOW_CHARS = 4096;
 export interface Notes {
   durationSec: number | null;
   noStream: boolean;
+  /** The box of an MP4 is missing that says where its sound is. */
+  noIndex: boolean;
   /** When the sound begins in the file, seconds; null where the times of the file do not count. */
   beginSec: number | null;
   /** The audio tracks, once all are listed or the process has ended. */
@@ -98,6 +100,7 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
   const notes: Notes = {
     durationSec: null,
     noStream: false,
+    noIndex: false,
     beginSec: null,
     tracks: list.promise,
     endTracks: list.end,
@@ -116,6 +119,7 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
     const [, from = '', level = '', words = line] = LINE.exec(line) ?? [];
     isGuess ||= words.includes('Estimating duration from bitrate');
     notes.noStream ||= words.includes('matches no streams');
+    notes.noIndex ||= words.includes('moov atom not found');
     const [, hours, minutes, seconds] = DURATION.exec(words) ?? [];
     if (hours !== undefined && !isGuess)
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);

@@ -53,7 +53,7 @@ export async function openFfmpegDecoder(
     if (closed) throw closedWhileRead();
     if (isNotStarted(exit.code))
       throw new Error(`${ffmpeg.path} cannot be started under its limits (exit code ${exit.code})`);
-    const refusal = refusalOf(exit, delivered === 0, notes.noStream, container);
+    const refusal = refusalOf(exit, delivered === 0, notes, container);
     if (refusal !== null) throw refusal;
   }
 
@@ -121,11 +121,15 @@ interface Exit {
   endSignal: string | null;
 }
 
+const WITHOUT_INDEX =
+  'the file is an MP4 or M4A without its index (the moov box), which says where the sound is and mostly stands at the ' +
+  'end. Was a recording or an upload stopped before its end? Send the whole file';
+
 /** Why the audio cannot be read, as the end of the process shows it; null where ffmpeg has read all of it. */
 function refusalOf(
   { code, endSignal }: Exit,
   isEmpty: boolean,
-  noStream: boolean,
+  { noStream, noIndex }: Notes,
   container: Container,
 ): GatewayError | null {
   // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
@@ -134,7 +138,10 @@ function refusalOf(
   if (!isEmpty) return null;
   if (noStream) return refuseAudio('no_audio_stream');
   if (code === 0) return refuseAudio('empty_audio');
-  return refuseDecoding('undecodable_audio', `the file looks like ${container.name} but is damaged`);
+  return refuseDecoding(
+    'undecodable_audio',
+    noIndex ? WITHOUT_INDEX : `the file looks like ${container.name} but is damaged`,
+  );
 }
 
 /**

@@ -12,8 +12,8 @@ export function refuseAudio(code: PlainRefusal): GatewayError {
 }
 
 /** @param why is shown to the client, so it must hold no path and nothing that a decoder printed */
-export function refuseDecoding(code: ExplainedRefusal, why: string, cause?: unknown): GatewayError {
-  return new GatewayError(code, { why }, { param: 'file', cause });
+export function refuseDecoding(code: ExplainedRefusal, why: string): GatewayError {
+  return new GatewayError(code, { why }, { param: 'file' });
 }
 
 /** @param maxAudioSec the longest length allowed, which the message names */

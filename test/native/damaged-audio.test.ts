@@ -198,3 +198,16 @@ test('files that were joined have each its rate and its channels', async () => {
     }
   }
 });
+
+test('an MP4 that was cut before its index says so', async () => {
+  for (const [name, ...encoding] of [
+    ['end.m4a', '-c:a', 'aac'],
+    ['end.mov', '-c:a', 'pcm_s16le'],
+  ] as [string, ...string[]][]) {
+    const bytes = makeSweep(name, encoding, 0, 5);
+    await assert.rejects(hear(bytes.subarray(0, bytes.length * 0.6)), {
+      code: 'undecodable_audio',
+      message: /is an MP4 or M4A without its index \(the moov box\), .* Send the whole file$/,
+    });
+  }
+});
