@@ -2,9 +2,11 @@
  * Decodes the formats that the addon cannot read with ffmpeg. The child process never outlives its decoder, and ends at
  * its timeout or at its limit of processor time or memory. Its pipe gives backpressure.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve as absolute } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
@@ -12,6 +14,7 @@ import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from '
 import { type Notes, readNotes } from './ffmpeg-notes.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
 import { createMidSide } from './mid-side.ts';
+import { lossesOf, withoutSlips } from './pcm-slips.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 import type { Track } from './tracks.ts';
@@ -37,7 +40,7 @@ export async function openFfmpegDecoder(
 ): Promise<FfmpegDecoder> {
   const { blockSamples, channel, track = 0, signal } = limits;
   signal?.throwIfAborted();
-  const { child, exited, kill } = await startDecoding(path, container, ffmpeg, limits);
+  const { child, exited, fed, kill } = await startDecoding(path, container, ffmpeg, limits);
   const leaving = onAbort(signal, kill);
   const beforeTimeout = createTimeout(kill);
   const notes = readNotes(child.stderr, LONGEST_GAP_SEC, container.isDamaged === true);
@@ -53,6 +56,7 @@ export async function openFfmpegDecoder(
     if (closed) throw closedWhileRead();
     if (isNotStarted(exit.code))
       throw new Error(`${ffmpeg.path} cannot be started under its limits (exit code ${exit.code})`);
+    await fed;
     const refusal = refusalOf(exit, delivered === 0, notes, container);
     if (refusal !== null) throw refusal;
   }
@@ -62,7 +66,7 @@ export async function openFfmpegDecoder(
       return notes.durationSec;
     },
     get lost() {
-      return notes.lost;
+      return [...lossesOf(container.slips ?? []), ...notes.lost].sort((a, b) => a.startSec - b.startSec);
     },
     get sides() {
       return sides;
@@ -108,12 +112,27 @@ async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg,
     ffmpegArguments(path, container, limits),
     timeLimit('cpuMs', limits.maxAudioSec, ffmpeg),
   );
-  const child = await startFfmpeg(command, args);
+  const child = await startFfmpeg(command, args, container.slips === undefined ? 'ignore' : 'pipe');
   child.on('error', () => {}); // a kill fails when the process has already ended
   const exited = new Promise<Exit>((resolve) => {
     child.once('close', (code, endSignal) => resolve({ code, endSignal }));
   });
-  return { child, exited, kill: () => child.kill('SIGKILL') };
+  const fed = feed(child.stdin, path, container);
+  return { child, exited, fed, kill: () => child.kill('SIGKILL') };
+}
+
+/**
+ * Gives the process a file whose samples have slipped. Rejects where the file cannot be read, so that what was read of it
+ * does not pass for the whole.
+ */
+async function feed(stdin: Writable | null, path: string, { slips = [] }: Container): Promise<void> {
+  if (stdin === null) return;
+  let broken: unknown;
+  const mended = withoutSlips(path, slips).on('error', (error) => {
+    broken = error;
+  });
+  await pipeline(mended, stdin).catch(() => {}); // the process may end before the file does
+  if (broken !== undefined) throw broken;
 }
 
 interface Exit {
@@ -243,15 +262,19 @@ function refuseOtherThanStereo(layout: string | undefined, limits: DecoderLimits
 const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
 
 /** Starts the command that runs ffmpeg, with its standard output and its errors as pipes. */
-export async function startFfmpeg(command: string, args: string[]) {
+export async function startFfmpeg(command: string, args: string[], stdin: 'ignore' | 'pipe' = 'ignore') {
   try {
-    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const stdio: StdioOptions = [stdin, 'pipe', 'pipe'];
+    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio }) as ChildProcessByStdio<
+      Writable | null,
+      Readable,
+      Readable
+    >;
     try {
       await once(child, 'spawn');
       return child;
     } catch (error) {
-      child.stdout.destroy(); // nothing else closes the pipes of a process that did not start
-      child.stderr.destroy();
+      for (const pipe of child.stdio) pipe?.destroy(); // nothing else closes those of a process that did not start
       throw error;
     }
   } catch (error) {
@@ -309,21 +332,27 @@ const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg']
  */
 const KEEP_TIMES = ['-dts_delta_threshold', String(LONGEST_GAP_SEC), '-itsoffset', '0.000001'];
 
-/** An audio track of the file, read by the one demuxer and no protocol but `file`. */
-export function inputArguments(path: string, demuxer: string, track = 0): string[] {
+/** An audio track of the file, read by the one demuxer and no protocol but `file`, or by a pipe. */
+export function inputArguments(
+  path: string,
+  { demuxer, slips }: Pick<Container, 'demuxer' | 'slips'>,
+  track = 0,
+): string[] {
+  const [protocol, input] = slips === undefined ? ['file', `file:${absolute(path)}`] : ['pipe', 'pipe:0'];
   return [
-    ...['-protocol_whitelist', 'file', '-format_whitelist', demuxer, '-f', demuxer],
+    ...['-protocol_whitelist', protocol, '-format_whitelist', demuxer, '-f', demuxer],
     // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
     ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
-    ...['-i', `file:${absolute(path)}`, '-vn', '-sn', '-dn', '-map', `0:a:${track}`],
+    ...['-i', input, '-vn', '-sn', '-dn', '-map', `0:a:${track}`],
   ];
 }
 
 function ffmpegArguments(
   path: string,
-  { demuxer, isChained }: Container,
+  container: Container,
   { maxAudioSec, channel, track }: Pick<DecoderLimits, 'maxAudioSec' | 'channel' | 'track'>,
 ): string[] {
+  const { demuxer, isChained } = container;
   const isTimed = TIMED.has(demuxer) && isChained !== true;
   // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
   const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
@@ -336,7 +365,7 @@ function ffmpegArguments(
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'level+info', '-nostats', '-nostdin', '-threads', '1'],
     ...KEEP_TIMES,
-    ...inputArguments(path, demuxer, track),
+    ...inputArguments(path, container, track),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
     // clips.
     ...['-rematrix_maxval', '1', '-af', filters.join()],

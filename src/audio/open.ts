@@ -20,6 +20,7 @@ import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
 import { sniffPages } from './ogg-pages.ts';
+import { findSlips } from './pcm-slips.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
 import {
@@ -107,8 +108,8 @@ async function sniffFile(path: string, signal: AbortSignal | undefined): Promise
   try {
     const { size } = await file.stat();
     if (size === 0) throw refuseAudio('empty_file');
-    const readAt = async (position: number, length: number): Promise<Uint8Array> => {
-      const { bytesRead, buffer } = await file.read(new Uint8Array(length), 0, length, position);
+    const readAt = async (position: number, length: number): Promise<Buffer> => {
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, position);
       return buffer.subarray(0, bytesRead);
     };
     const start = await readAt(0, HEAD_BYTES);
@@ -126,7 +127,9 @@ async function sniffFile(path: string, signal: AbortSignal | undefined): Promise
           : 'the content is not audio or video in a known format (its name and declared type do not count)',
       );
     }
-    return found === VORBIS ? await sniffPages(readAt, signal) : found;
+    if (found === VORBIS) return await sniffPages(readAt, signal);
+    const slips = await findSlips(readAt, size);
+    return slips.length === 0 ? found : { ...found, native: false, slips };
   } finally {
     await file.close();
   }
@@ -263,8 +266,13 @@ function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
   };
 }
 
-function refuseWithoutFfmpeg({ name, native }: Container): Error {
+function refuseWithoutFfmpeg({ name, native, slips }: Container): Error {
   const remedy = 'ffmpeg, which this server does not have or may not use (on Debian: apt-get install ffmpeg)';
+  if (slips !== undefined)
+    return refuseDecoding(
+      'undecodable_audio',
+      `bytes are missing in the samples; to mend that needs ${remedy}`,
+    );
   if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
   return refuseDecoding(
     'undecodable_audio',

@@ -24,7 +24,7 @@ const SHORT_SEC = 30;
 export function withoutRepeats(
   decoder: Decoder,
   path: string,
-  { demuxer }: Container,
+  container: Container,
   ffmpeg: Ffmpeg,
   { signal, track }: Pick<DecoderLimits, 'signal' | 'track'>,
 ): Decoder {
@@ -40,7 +40,9 @@ export function withoutRepeats(
     const audioSec = Math.max(samples / SAMPLE_RATE, decoder.durationSec ?? 0);
     if (audioSec <= SHORT_SEC + size / USUAL_BYTES_PER_SEC) return;
     hasLooked = true;
-    if (await hasMoreInPackets(size, ffmpeg, inputArguments(path, demuxer, track), stop))
+    if (
+      await hasMoreInPackets(size, ffmpeg, inputArguments(path, { demuxer: container.demuxer }, track), stop)
+    )
       throw refuseAudio('repeated_audio');
   }
 

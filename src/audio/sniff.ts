@@ -5,6 +5,7 @@
  */
 
 import { beginsInFrame } from './mpeg-audio.ts';
+import type { Slip } from './pcm-slips.ts';
 
 export interface Container {
   /** The name that messages show. */
@@ -17,6 +18,8 @@ export interface Container {
   isDamaged?: boolean;
   /** True where several streams follow one another. ffmpeg reads the clock of each as if it were that of the first. */
   isChained?: boolean;
+  /** Where bytes are missing in uncompressed samples. */
+  slips?: readonly Slip[];
 }
 
 function container(name: string, demuxer: string, native = false): Container {
@@ -44,7 +47,7 @@ const SIGNATURES: [Container, ...[number, string][]][] = [
   [container('webm', 'matroska'), [0, '\x1a\x45\xdf\xa3']],
   [container('aiff', 'aiff'), [0, 'FORM'], [8, 'AIFF']],
   [container('aiff', 'aiff'), [0, 'FORM'], [8, 'AIFC']],
-  [container('w64', 'w64'), [0, 'riff\x2e\x91\xcf\x11']],
+  [container('w64', 'w64', true), [0, 'riff\x2e\x91\xcf\x11']],
   [container('caf', 'caf'), [0, 'caff']],
   [container('amr', 'amr'), [0, '#!AMR']],
   [container('au', 'au'), [0, '.snd']],

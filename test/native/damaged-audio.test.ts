@@ -211,3 +211,55 @@ test('an MP4 that was cut before its index says so', async () => {
     });
   }
 });
+
+const UNCOMPRESSED: Record<string, readonly string[]> = {
+  's16.wav': [],
+  'stereo.wav': ['-ac', '2'],
+  's24.wav': ['-c:a', 'pcm_s24le'],
+  'f32.wav': ['-c:a', 'pcm_f32le'],
+  's16.w64': [],
+  's24.aiff': ['-c:a', 'pcm_s24be'],
+  's16.au': ['-c:a', 'pcm_s16be'],
+  's16.caf': ['-c:a', 'pcm_s16be'],
+};
+
+test('behind a missing or an added byte, uncompressed samples are whole again', async (t) => {
+  for (const [name, encoding] of Object.entries(UNCOMPRESSED)) {
+    await t.test(name, async () => {
+      const bytes = makeSweep(name, encoding);
+      assert.deepEqual((await hear(bytes)).lost, []);
+      const at = Math.floor(bytes.length * 0.4);
+      for (const damage of ['a byte is missing', 'a byte is added']) {
+        const { samples, lost } = await hear((DAMAGES[damage] as (typeof DAMAGES)[string])(bytes, at));
+        assert.equal(lost.length, 1, `${damage}: ${JSON.stringify(lost)}`);
+        assert.ok(Math.abs((lost[0]?.startSec ?? 0) - 8) < 0.2, `${damage}: ${JSON.stringify(lost)}`);
+        for (const sec of [4, 13, 18])
+          assert.ok(Math.abs(heardAt(samples, sec) - sec) < 0.15, `${damage}: ${heardAt(samples, sec)}`);
+      }
+    });
+  }
+  const [whole, at] = [makeSweep('s16.wav', []), 100_001];
+  const damaged = write('slip', Buffer.concat([whole.subarray(0, at), whole.subarray(at + 1)]));
+  await assert.rejects(collect(damaged, { ...options, ffmpeg: null }), /bytes are missing in the samples/);
+});
+
+test('sound that is loud, soft or left to chance is not taken for samples that slipped', async () => {
+  const sounds = {
+    noise: '2*random(0)-1',
+    'noise of 8 bits': 'floor(256*random(0))/128-1',
+    'noise of two values': 'sgn(random(0)-0.5)',
+    'clipped noise': 'clip(20*(random(0)-0.5),-1,1)',
+    square: 'sgn(sin(2*PI*440*t))',
+    sawtooth: '2*mod(4811*t,1)-1',
+    'a high tone': '0.999*sin(2*PI*7990*t)',
+    soft: '0.002*sin(2*PI*300*t)',
+    'very soft': '0.00003*sin(2*PI*300*t)',
+    'noise beside a tone': '2*random(0)-1|0.5*sin(2*PI*300*t)',
+  };
+  for (const [name, sound] of Object.entries(sounds))
+    for (const encoding of ['pcm_s16le', 'pcm_s24le', 'pcm_s32le', 'pcm_f32le']) {
+      const path = join(folder, 'healthy.wav');
+      runFfmpeg('-f', 'lavfi', '-i', `aevalsrc='${sound}':s=16000:d=2`, '-c:a', encoding, path);
+      assert.deepEqual((await collect(path, options)).lost, [], `${name}, ${encoding}`);
+    }
+});

@@ -1,0 +1,180 @@
+/**
+ * Finds where bytes are missing or too many in uncompressed samples. Behind such a place each sample is read from parts
+ * of two, which is loud noise. It is told by places all over the file: where samples are read from the wrong byte, their
+ * highest byte is the lowest of the right ones, which speech and music leave to chance.
+ */
+import { createReadStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import type { Loss } from './decoder.ts';
+import { type PcmLayout, type ReadAt, readPcmLayout } from './pcm-layout.ts';
+
+/** At `at`, bytes of zero belong into the file, or with a minus so many have to be left out. */
+export interface Slip {
+  at: number;
+  insert: number;
+  sec: number;
+}
+
+/** More places are not looked at. Between two of them a slip that another one cancels is not seen. */
+const PLACES = 16;
+/** Samples of each channel that are looked at in one place. */
+const SAMPLES = 1024;
+/** Further ones hold nothing else. */
+const MAX_CHANNELS = 8;
+/** How uneven the values of a byte are: 1.25 in so many samples where they are left to chance. */
+const MAX_UNEVENNESS = 1.6;
+/** White noise has no correlation with itself a few samples later. */
+const [MAX_LAG, MAX_CORRELATION] = [4, 0.2];
+/** The energy of the steps from sample to sample in sound that is read rightly, over that in noise. */
+const MAX_STEPS = 0.25;
+/** The values that the highest byte has in sound; what has fewer is too soft to tell, or was made of fewer bits. */
+const LEAST_VALUES = 4;
+/** Floats of sound are 0 or between these, and it has at least this energy. */
+const [LEAST_FLOAT, MOST_FLOAT, LEAST_ENERGY] = [2 ** -40, 16, 1e-5];
+const [MOSTLY, SELDOM] = [0.99, 0.5];
+/** A slip is known to lie within so much. */
+const NEAR_SEC = 0.05;
+
+/** The losses that the slips are. */
+export const lossesOf = (slips: readonly Slip[]): Loss[] =>
+  slips.map(({ sec }) => ({ startSec: Math.max(0, sec - NEAR_SEC), endSec: sec + NEAR_SEC }));
+
+/** The file with whole samples. */
+export function withoutSlips(path: string, slips: readonly Slip[]): Readable {
+  async function* parts(): AsyncGenerator<Buffer> {
+    let start = 0;
+    for (const { at, insert } of slips) {
+      if (at > start) yield* createReadStream(path, { start, end: at - 1 });
+      if (insert > 0) yield Buffer.alloc(insert);
+      start = at - Math.min(0, insert);
+    }
+    yield* createReadStream(path, { start });
+  }
+  return Readable.from(parts());
+}
+
+/** The slips of a file, in order; none where it is whole, or holds no uncompressed sound. */
+export async function findSlips(readAt: ReadAt, fileBytes: number): Promise<Slip[]> {
+  const layout = await readPcmLayout(readAt, fileBytes);
+  if (layout === null) return [];
+  const { start, bytes, width, channels } = layout;
+  const frame = width * channels;
+  const frames = Math.floor((bytes - width) / frame) - SAMPLES;
+  const phaseAt = async (at: number) =>
+    phaseOf(await readAt(start + at * frame, SAMPLES * frame + width), layout);
+  const places = Math.min(PLACES, Math.floor(frames / SAMPLES));
+  const slips: Slip[] = [];
+  let last = { at: 0, phase: 0 };
+  for (let i = 0; i <= places; i += 1) {
+    const at = Math.floor((frames * i) / places);
+    const phase = await phaseAt(at);
+    if (phase === null) continue;
+    if (phase !== last.phase) {
+      let [low, high] = [last.at, at];
+      while (high - low > SAMPLES / 8) {
+        const middle = Math.floor((low + high) / 2);
+        if ((await phaseAt(middle)) === phase) high = middle;
+        else low = middle;
+      }
+      slips.push(slipAt(high, last.phase, phase, layout));
+    }
+    last = { at, phase };
+  }
+  return slips;
+}
+
+/** A byte too many is taken out; else those that are missing to a whole sample are put in. */
+function slipAt(
+  at: number,
+  before: number,
+  phase: number,
+  { start, width, channels, rate }: PcmLayout,
+): Slip {
+  const moved = (phase - before + width) % width;
+  return {
+    at: start + at * width * channels + before,
+    insert: moved === 1 && width > 2 ? -1 : width - moved,
+    sec: at / rate,
+  };
+}
+
+/**
+ * The byte at which a sample begins, from 0; null where the sound does not tell.
+ * @param bytes begin with a sample, unless there was a slip
+ */
+function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
+  const { width, channels, isBigEndian } = layout;
+  if (bytes.length < SAMPLES * width * channels + width) return null;
+  const lanes = Array.from({ length: Math.min(channels, MAX_CHANNELS) }, (_, channel) => channel * width);
+  const readings = Array.from({ length: width }, (_, phase) => {
+    const all = lanes.map((lane) => readingOf(samplesAt(bytes, lane + phase, layout), layout.isFloat));
+    return {
+      steps: Math.max(...all.map(({ steps }) => steps)),
+      isNoise: all.some(({ isNoise }) => isNoise),
+      isSound: all.some(({ isSound }) => isSound),
+    };
+  });
+  const phase = readings.findIndex(({ isSound, isNoise, steps }, at) => {
+    // In this reading the lowest byte is the highest.
+    const wrong = readings[(at + (isBigEndian ? width - 1 : 1)) % width];
+    return isSound && !isNoise && wrong?.isNoise && steps < wrong.steps * MAX_STEPS;
+  });
+  return phase < 0 ? null : phase;
+}
+
+/** The samples of one channel in full scale of 1. */
+function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, isFloat }: PcmLayout) {
+  const read = isFloat
+    ? (at: number) => (isBigEndian ? bytes.readFloatBE(at) : bytes.readFloatLE(at))
+    : (at: number) =>
+        (isBigEndian ? bytes.readIntBE(at, width) : bytes.readIntLE(at, width)) / 2 ** (8 * width - 1);
+  const samples = new Float64Array(SAMPLES);
+  for (let i = 0, at = from; i < SAMPLES && at + width <= bytes.length; i += 1, at += width * channels)
+    samples[i] = read(at);
+  return samples;
+}
+
+/** Samples as they are read from one byte on. */
+interface Reading {
+  /** The energy of the steps from each sample to the next one. */
+  steps: number;
+  isNoise: boolean;
+  isSound: boolean;
+}
+
+function readingOf(samples: Float64Array, isFloat: boolean): Reading {
+  if (isFloat) return floatReading(samples);
+  const counts = new Float64Array(256);
+  for (const sample of samples) {
+    const value = Math.floor(sample * 128) + 128;
+    counts[value] = (counts[value] ?? 0) + 1;
+  }
+  const unevenness = (256 * counts.reduce((sum, count) => sum + count * count, 0)) / SAMPLES ** 2;
+  const energy = energyOf(samples, 0);
+  const lags = Array.from({ length: MAX_LAG }, (_, lag) => lag + 1);
+  return {
+    steps: energyOf(samples, 1),
+    isNoise:
+      unevenness < MAX_UNEVENNESS &&
+      lags.every((lag) => Math.abs(1 - energyOf(samples, lag) / (2 * energy)) < MAX_CORRELATION),
+    isSound: counts.filter((count) => count > 0).length >= LEAST_VALUES,
+  };
+}
+
+function floatReading(samples: Float64Array): Reading {
+  const sane = samples.filter((sample) => {
+    const size = Math.abs(sample);
+    return size === 0 || (size > LEAST_FLOAT && size < MOST_FLOAT);
+  });
+  const isNoise = sane.length < SELDOM * SAMPLES;
+  const isSound = sane.length > MOSTLY * SAMPLES && energyOf(sane, 0) > LEAST_ENERGY;
+  return { steps: isNoise ? 1 : 0, isNoise, isSound };
+}
+
+/** The mean energy of the samples, or with a lag that of what they differ from those before. */
+function energyOf(samples: Float64Array, lag: number): number {
+  let sum = 0;
+  for (let i = lag; i < samples.length; i += 1)
+    sum += ((samples[i] as number) - (lag > 0 ? (samples[i - lag] as number) : 0)) ** 2;
+  return sum / Math.max(1, samples.length - lag);
+}
