@@ -274,7 +274,10 @@ export function loadNative(
     info: {
       ...info,
       gpuLibraries: libraries.map(({ name }) => name),
-      gpuLoadErrors: Object.fromEntries(idle.flatMap(loadError)),
+      // Only who asks why there is no GPU loads the libraries once more.
+      get gpuLoadErrors() {
+        return Object.fromEntries(idle.flatMap(loadError));
+      },
     },
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),

@@ -122,6 +122,17 @@ test('a library for GPUs that cannot be loaded is named with the library that it
   assert.match(gpuLoadErrors.cuda, /^libcublas\.so\.99: cannot open shared object file/);
 });
 
+test('a library for GPUs that finds none is loaded again only for who asks why', async () => {
+  const folder = await addonWithout(dir, 'libggml-cuda');
+  const source = `#include <stdio.h>
+    __attribute__((constructor)) static void loaded(void) { puts("loaded"); fflush(stdout); }
+    void* ggml_backend_init(void) { return NULL; }`;
+  await compile(source, join(folder, 'libggml-cuda.so'));
+  const times = async (script: string) =>
+    (await inProcess(folder, { gpus: true }, script)).match(/loaded/g)?.length;
+  assert.deepEqual([await times(''), await times('native.info.gpuLoadErrors')], [1, 2]);
+});
+
 test('a CUDA library without a GPU says why, and for which GPUs it has code', async () => {
   const folder = await addonWithout(dir, 'libggml-cuda');
   // The interface of a library of ggml (ggml-backend-impl.h), as the one for CUDA fills it where its driver is too old.
