@@ -6,6 +6,7 @@
  * speaks while the other one does is louder than the bleed and stays. Pure.
  */
 import { setImmediate } from 'node:timers/promises';
+import { joined } from './decoder.ts';
 
 /** Samples of a window: 32 ms. A block of audio holds whole ones. */
 const WINDOW = 512;
@@ -54,13 +55,7 @@ export async function levelsOf(blocks: AsyncIterable<Float32Array>): Promise<Flo
     }
     parts.push(levels);
   }
-  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
+  return joined(parts);
 }
 
 /** The windows of a channel that hold nothing but bleed are 1. */

@@ -52,3 +52,16 @@ export interface DecoderLimits {
 export function closedWhileRead(): Error {
   return new Error('The audio was closed while it was being read');
 }
+
+/** All of the parts in one; a part alone is not copied. */
+export function joined(parts: Float32Array[]): Float32Array {
+  const [first] = parts;
+  if (parts.length === 1 && first !== undefined) return first;
+  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    out.set(part, at);
+    at += part.length;
+  }
+  return out;
+}

@@ -1,5 +1,5 @@
 /** Reads the voices of known speakers, which a form holds as data URLs (RFC 2397) of audio in any format. */
-import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import { joined, SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { AudioSource } from '../../audio/open.ts';
 import { GatewayError, invalidValue } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
@@ -66,12 +66,7 @@ async function samplesOf(source: AudioSource, i: number, type: string): Promise<
     throw refusal(i, `${type} of ${(length / SAMPLE_RATE).toFixed(1)} s`);
   if (length > toSamples(longestReferenceMs) + SLACK_SAMPLES)
     throw refusal(i, `${type} of more than ${longestReferenceMs / 1000} s`);
-  const samples = new Float32Array(length);
-  let at = 0;
-  for (const block of blocks) {
-    samples.set(block, at);
-    at += block.length;
-  }
+  const samples = joined(blocks);
   if (samples.every((sample) => Math.abs(sample) < SILENT_BELOW)) throw refusal(i, `${type} of silence`);
   return samples;
 }

@@ -3,7 +3,7 @@
  * packed together with the silence between them, so that a sentence with a short pause stays whole. Audio is held only
  * from the last finished chunk to the newest block, so memory does not grow with the length of the file.
  */
-import { SAMPLE_RATE } from '../../audio/decoder.ts';
+import { joined, SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
 import { createLeveler, isNoise } from './level.ts';
@@ -232,18 +232,6 @@ function withoutLongPauses(spans: SpeechSpan[], { start, end }: Span, keptPause:
     from = at + excess;
   });
   return { ranges: [...ranges, { start: from, end }], cuts };
-}
-
-function joined(parts: Float32Array[]): Float32Array {
-  const [first] = parts;
-  if (parts.length === 1 && first !== undefined) return first;
-  const out = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    out.set(part, at);
-    at += part.length;
-  }
-  return out;
 }
 
 /** The place of a time of the audio in the samples of a chunk, in seconds from the first of them. */
