@@ -1,5 +1,5 @@
 /**
- * Serves texts of pages compressed. Each is compressed when it is first asked for, and kept while its file is the
+ * Serves texts of pages, and of the description of the API, compressed. Each is compressed when it is first asked for, and kept while its file is the
  * same: the pages together have less than a megabyte then.
  */
 import { readdirSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 
 const compress = promisify(gzip);
 const TEXTS = new Set(['.html', '.css', '.js', '.svg']);
@@ -56,6 +56,18 @@ function sender(path: string): RequestHandler {
     if (req.fresh) return void res.status(304).end();
     res.type(extname(path)).set({ 'Content-Encoding': 'gzip', 'Content-Length': String(body.length) });
     res.end(req.method === 'HEAD' ? undefined : body);
+  };
+}
+
+/** Sends a JSON text, compressed to clients that accept gzip. The last text is kept compressed. */
+export function compressedJson() {
+  let last: { text: string; packed: Promise<Buffer> } | null = null;
+  return async (req: Request, res: Response, text: string): Promise<void> => {
+    res.vary('Accept-Encoding').type('json');
+    if (req.acceptsEncodings('gzip') === false) return void res.send(text);
+    if (last?.text !== text) last = { text, packed: compress(text) };
+    const body = await last.packed;
+    res.set('Content-Encoding', 'gzip').send(body);
   };
 }
 

@@ -56,6 +56,23 @@ test('what pages load comes compressed, with a type and an ETag of its own', asy
   }
 });
 
+test('the description of the API comes compressed', async () => {
+  await using gateway = await startGateway({ env: { SVC_TRUST_PROXY: '1' } });
+  const url = `${gateway.base}/openapi.json`;
+  const plain = await ask(url, { 'Accept-Encoding': 'identity' });
+  for (const prefix of ['', '', '/voice']) {
+    const packed = await ask(url, { ...GZIP, ...(prefix !== '' && { 'X-Forwarded-Prefix': prefix }) });
+    assert.equal(packed.headers['content-encoding'], 'gzip');
+    assert.equal(packed.headers['content-type'], plain.headers['content-type']);
+    const { servers, ...document } = JSON.parse(gunzipSync(packed.body).toString());
+    assert.deepEqual(document, JSON.parse(plain.body.toString()));
+    assert.equal(servers?.[0].url, prefix === '' ? undefined : prefix);
+    assert(packed.body.length < plain.body.length / 4, `${packed.body.length} of ${plain.body.length}`);
+  }
+  assert.deepEqual([plain.headers.vary, plain.headers['content-encoding']], ['Accept-Encoding', undefined]);
+  assert.equal((await ask(url, GZIP, 'HEAD')).body.length, 0);
+});
+
 test('only the paths of files are answered, compressed or not', async () => {
   await using gateway = await startGateway();
   const statuses = async (path: string) => [

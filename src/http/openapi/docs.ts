@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import type { Express, RequestHandler } from 'express';
 import type { createDocument, ZodOpenApiPathsObject } from 'zod-openapi';
-import { compressedFolder } from '../compressed.ts';
+import { compressedFolder, compressedJson } from '../compressed.ts';
 import { pageHeaders } from '../pages.ts';
 import { caseSensitiveRouter } from '../route-table.ts';
 import { forwardedPrefix } from '../server/forwarded-prefix.ts';
@@ -44,10 +44,12 @@ export async function describeApi({
 /** The document is made at the first request, because loading its modules would be a fifth of the time to start. */
 export function openapi(description: Description): RequestHandler {
   let document: ReturnType<typeof describeApi> | null = null;
+  const send = compressedJson();
   return async (req, res) => {
     document ??= describeApi(description);
     const prefix = forwardedPrefix(req);
-    res.json({ ...(await document), ...(prefix !== '' && { servers: [{ url: prefix }] }) });
+    const servers = prefix !== '' && { servers: [{ url: prefix }] };
+    await send(req, res, JSON.stringify({ ...(await document), ...servers }));
   };
 }
 
