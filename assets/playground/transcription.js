@@ -15,6 +15,10 @@ import { createSpeakers } from './speakers.js';
 import { copy, download, save, toTranslated } from './take.js';
 import { createTranslation } from './translation.js';
 
+/** The text is on the page: a store of the browser that hangs does not hold up what comes next. */
+const LONGEST_KEEPING_MS = 3000;
+const soon = (kept) => Promise.race([kept, new Promise((go) => setTimeout(go, LONGEST_KEEPING_MS))]);
+
 const el = (id) => document.getElementById(id);
 
 /** @param on file() when the visitor has chosen a sound, done() after a transcription, chosen() after other choices */
@@ -410,7 +414,7 @@ export function createTranscription(client, on) {
     settings = chosen;
     showAnswer(arrived, tookSec, '');
     const take = { name, answer: arrived, tookSec, settings, language: '', names: speakers.names };
-    await recent.keep(take, file);
+    await soon(recent.keep(take, file));
   }
 
   /** @param step of fetching.js */
@@ -452,10 +456,10 @@ export function createTranscription(client, on) {
     settings = chosen;
     showAnswer(done, tookSec, code);
     const take = { name, answer: done, tookSec, settings, language: code, names: speakers.names };
-    if (opened === null) await recent.keep(take, file);
+    if (opened === null) await soon(recent.keep(take, file));
     else {
       files.finish(opened, done, tookSec, settings);
-      await opened.take;
+      await soon(opened.take);
     }
   }
 

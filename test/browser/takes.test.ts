@@ -226,6 +226,13 @@ test('the names of speakers stay with the take', async () => {
   assert.match(await page.locator('.who').first().innerText(), /^Ada$/);
 });
 
+/** The text of the newest take, as the browser has it on its disk. */
+const keptText = (page: Page) =>
+  page.evaluate<string>(`(async () => {
+    const { createTakes } = await import('/assets/playground/takes.js');
+    return (await createTakes().list())[0].answer.text.trim();
+  })()`);
+
 test('an edit of the text stays with the take', async () => {
   await using gateway = await startGateway(saying(' Hello word.'));
   await using open = await playground(gateway);
@@ -235,10 +242,21 @@ test('an edit of the text stays with the take', async () => {
   await page.getByRole('textbox', { name: /^Text at/ }).fill('Hello world.');
   await page.keyboard.press('Enter');
   await page.locator('.said').filter({ hasText: 'Hello world.' }).waitFor();
+  await until('the edit is kept', async () => (await keptText(page)) === 'Hello world.');
   await page.reload();
   await status(page, 'Opened: one.wav.');
   assert.deepEqual(await said(page), ['Hello world.']);
   assert(await page.locator('#tools').isVisible(), 'and can be edited again');
+});
+
+test('a browser whose store hangs holds nothing up', async () => {
+  await using gateway = await startGateway(saying(' Hello.'));
+  await using open = await playground(gateway);
+  const { page } = open;
+  await page.addInitScript('IDBFactory.prototype.open = () => ({})');
+  await page.reload();
+  await transcribe(page, 'one.wav');
+  assert.deepEqual(await said(page), ['Hello.']);
 });
 
 test('the oldest takes go first, and a browser without room says so', async () => {
