@@ -63,13 +63,16 @@ export async function findSlips(readAt: ReadAt, fileBytes: number): Promise<Slip
   const phaseAt = async (at: number) =>
     phaseOf(await readAt(start + at * frame, SAMPLES * frame + width), layout);
   const places = Math.min(PLACES, Math.floor(frames / SAMPLES));
+  if (places < 1) return [];
   const slips: Slip[] = [];
-  let last = { at: 0, phase: 0 };
+  let last: { at: number; phase: number } | null = null;
   for (let i = 0; i <= places; i += 1) {
     const at = Math.floor((frames * i) / places);
     const phase = await phaseAt(at);
     if (phase === null) continue;
-    if (phase !== last.phase) {
+    // What is never right is no sound that slipped.
+    if (last === null && phase !== 0) return [];
+    if (last !== null && phase !== last.phase) {
       let [low, high] = [last.at, at];
       while (high - low > SAMPLES / 8) {
         const middle = Math.floor((low + high) / 2);

@@ -243,6 +243,13 @@ test('behind a missing or an added byte, uncompressed samples are whole again', 
   await assert.rejects(collect(damaged, { ...options, ffmpeg: null }), /bytes are missing in the samples/);
 });
 
+test('a few samples are no sound that slipped', async () => {
+  for (const samples of [1, 100, 1023, 1024, 1025, 2047, 2048, 2049, 3100]) {
+    const { lost, sec } = await hear(wav(new Int16Array(samples).map((_, i) => (i * 7919) % 30_000)));
+    assert.deepEqual([lost, sec], [[], samples / RATE]);
+  }
+});
+
 test('sound that is loud, soft or left to chance is not taken for samples that slipped', async () => {
   const sounds = {
     noise: '2*random(0)-1',
@@ -255,6 +262,7 @@ test('sound that is loud, soft or left to chance is not taken for samples that s
     soft: '0.002*sin(2*PI*300*t)',
     'very soft': '0.00003*sin(2*PI*300*t)',
     'noise beside a tone': '2*random(0)-1|0.5*sin(2*PI*300*t)',
+    'noise of 8 bits beside a soft tone': 'floor(256*random(0))/128-1|0.002*sin(2*PI*300*t)',
   };
   for (const [name, sound] of Object.entries(sounds))
     for (const encoding of ['pcm_s16le', 'pcm_s24le', 'pcm_s32le', 'pcm_f32le']) {
