@@ -8,13 +8,21 @@ import { seededRandom } from '../../bench/common/random.ts';
 import { sweepAll } from './fail-nth/world.ts';
 
 const SEED = 1;
+/** Of eight sweeps two: one in which a call fails alone, one in which all fail from there on. */
+const [OF, WANTED] = [8, [0, 5]];
 
 test('whichever call of the system fails, the gateway answers, goes on and leaves nothing', async (t) => {
   const random = seededRandom(SEED);
-  const pick = (calls: number) => (calls === 0 ? [] : [1 + Math.floor(random() * calls)]);
-  const sweeps = await sweepAll(pick, () => random() < 0.25);
+  let picked = 0;
+  const pick = (calls: number) => {
+    picked += Math.min(calls, 1);
+    return calls === 0 ? [] : [1 + Math.floor(random() * calls)];
+  };
+  let turn = 0;
+  const sweeps = await sweepAll(pick, () => WANTED.includes(turn++ % OF));
   if (typeof sweeps === 'string') return t.skip(sweeps);
   t.diagnostic(`seed ${SEED}, ${sweeps.tried} failures`);
   assert.deepEqual(sweeps.findings, []);
-  assert(sweeps.tried > 10, `only ${sweeps.tried} calls failed`);
+  // How many calls there are differs a little from run to run, so the last one of them may not come.
+  assert(picked > 5 && sweeps.tried > picked / 2, `only ${sweeps.tried} of ${picked} calls failed`);
 });
