@@ -20,7 +20,6 @@ constexpr int kAhead = 4096; // bytes
 
 struct Piece {
   Integers values[kPieceRegisters];
-  std::array<Integers, kRaised != 0 ? 1 : 0> start; // offsets_of()
   Floats scales;
 };
 static_assert(kRaised == 0 || kPieceRegisters == 1);
@@ -28,8 +27,8 @@ static_assert(kRaised == 0 || kPieceRegisters == 1);
 using Pieces = std::array<Piece, kMaxBlocks / kPieceBlocks * kFewColumns>;
 
 // One row times `kCount` columns, whose pieces lie `stride` apart. The weights are read and their scales
-// unpacked once for all of them. The result of a column is the same to the last bit, however many columns
-// there are.
+// unpacked once for all of them. Activations are raised here, and not weights: what that adds is the same for
+// all columns. The result of a column is the same to the last bit, however many columns there are.
 template <int kCount>
 void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t blocks, float* c, int64_t ldc) {
   Floats sums[kCount];
@@ -41,14 +40,15 @@ void dot(const block_q8_0* row, const Piece* columns, int64_t stride, int64_t bl
     const block_q8_0& next = row[block + kPieceBlocks - 1];
     Integers weights[kPieceRegisters];
     for (int64_t at = 0; at < kPieceRegisters; ++at)
-      weights[at] = load_weights(row[block], next, at);
+      weights[at] = load_values(row[block], next, at);
     const Floats scales = load_scales(row[block], next);
+    const Integers start = kRaised != 0 ? offsets_of(weights[0]) : spread(0);
     VOXGATE_UNROLL
     for (int column = 0; column < kCount; ++column) {
       const Piece& piece = columns[column * stride];
-      Integers dots = add_step(piece.start.empty() ? spread(0) : piece.start[0], weights[0], piece.values[0]);
+      Integers dots = add_step(start, piece.values[0], weights[0]);
       for (int64_t at = 1; at < kPieceRegisters; ++at)
-        dots = add_step(dots, weights[at], piece.values[at]);
+        dots = add_step(dots, piece.values[at], weights[at]);
       sums[column] = multiply_add(to_floats(dots), piece.scales * scales, sums[column]);
     }
   }
@@ -75,9 +75,7 @@ bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, 
       const block_q8_0* source = columns + column * ldb + block;
       const block_q8_0& next = source[kPieceBlocks - 1];
       for (int64_t at = 0; at < kPieceRegisters; ++at)
-        piece->values[at] = load_values(*source, next, at);
-      if (!piece->start.empty())
-        piece->start[0] = offsets_of(piece->values[0]);
+        piece->values[at] = load_weights(*source, next, at);
       piece->scales = load_scales(*source, next);
     }
   }
