@@ -16,6 +16,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 // Each row of the table in whisper_seams.h has a test here, which fails where whisper.cpp runs its own
 // code.
@@ -94,6 +96,61 @@ TEST("whisper seams: words are aligned by our code") {
   const auto counts = counted_during(
       [&] { CHECK(!model->transcribe(noise(80000), short_answer(true), {}, CancelToken()).empty()); });
   CHECK(counts.alignments == 1);
+}
+
+TEST("whisper seams: tokens are aligned as they were decoded") {
+  const Upstream upstream;
+  const auto& [context, state] = upstream;
+  ThreadBudget budget(1);
+  const CancelToken never;
+  whisper_internals::set_audio_context(*state, 300);
+  CallScope scope(*state, budget, never);
+  scope.set_window(whisper_internals::window_of(*context, *state, 125));
+  CHECK(whisper_internals::compute_spectrogram(*context, *state, noise(40000), 1));
+  CHECK(whisper_internals::encode_window(*context, *state, 0, 1));
+  const std::vector<int32_t> text{220, 300, 17, 220, 41, 300};
+  const auto prompt = whisper_internals::decoder_prompt(*context, {}, "en", false, false);
+  const auto length = static_cast<int>(prompt.tokens.size());
+  whisper_internals::reserve_tokens(*context, *state, length + static_cast<int>(text.size()));
+  const auto align = [&](whisper_internals::KeptScores kept) {
+    return whisper_internals::align_text(*context, *state, text, "en", false, 125, 1, std::move(kept));
+  };
+  const auto anew = align({});
+  CHECK(anew.size() == text.size());
+  // The last token of a text that was cut is not decoded.
+  for (const size_t decoded : {text.size(), text.size() - 1}) {
+    whisper_internals::KeptScores kept;
+    whisper_internals::decode_prompt(*context, *state, prompt, 1, &kept);
+    for (size_t i = 0; i < decoded; ++i)
+      whisper_internals::decode_extensions(*context, *state, std::vector{Extension{0, text[i]}},
+                                           length + static_cast<int>(i), 1, &kept);
+    const auto counts = counted_during([&] { CHECK(align(kept) == anew); });
+    CHECK(counts.tokens_aligned_as_decoded == length + static_cast<int>(decoded));
+    kept.tokens.back() = 5; // of another text
+    CHECK(counted_during([&] { CHECK(align(kept) == anew); }).tokens_aligned_as_decoded == 0);
+  }
+  whisper_internals::KeptScores scored;
+  const auto logprobs = whisper_internals::score_text(*context, *state, prompt, text, 1);
+  CHECK(whisper_internals::score_text(*context, *state, prompt, text, 1, &scored) == logprobs);
+  CHECK(align(std::move(scored)) == anew);
+}
+
+TEST("whisper seams: only what was decoded as it is aligned is not decoded again") {
+  const auto model = load_synthetic(1);
+  const auto kept = [&](bool times, int beams, const std::string& prompt) {
+    auto options = short_answer(true);
+    options.times = times;
+    options.beams = beams;
+    options.prompt = prompt;
+    const auto counts =
+        counted_during([&] { CHECK(!model->transcribe(noise(80000), options, {}, CancelToken()).empty()); });
+    CHECK(counts.alignments == 1);
+    return counts.tokens_aligned_as_decoded;
+  };
+  CHECK(kept(false, 1, "") >= 12);
+  CHECK(kept(true, 1, "") == 0);
+  CHECK(kept(false, 3, "") == 0);
+  CHECK(kept(false, 1, "x") == 0);
 }
 
 TEST("whisper seams: a decoder that fails is a failure and not the end") {

@@ -302,18 +302,36 @@ std::span<float> logits_row(const whisper_context& context, whisper_state& state
   return std::span(state.logits).subspan(row * size, size);
 }
 
-void decode_batch(whisper_context& context, whisper_state& state, int threads, bool aligns) {
+void keep_scores(const whisper_state& state, KeptScores& kept) {
+  const auto* scores = state.aheads_cross_QKs;
+  const auto positions = static_cast<size_t>(scores->ne[0]);
+  const auto tokens = static_cast<size_t>(scores->ne[1]);
+  std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
+  ggml_backend_tensor_get(scores, values.data(), 0, ggml_nbytes(scores));
+  for (size_t token = 0; token < tokens; ++token) {
+    kept.tokens.push_back(state.batch.token[token]);
+    for (auto row = token; row < values.size() / positions; row += tokens) {
+      const auto of_head = std::span(values).subspan(row * positions, positions);
+      kept.values.insert(kept.values.end(), of_head.begin(), of_head.end());
+    }
+  }
+}
+
+// `kept`: null where no scores are kept.
+void decode_batch(whisper_context& context, whisper_state& state, int threads, KeptScores* kept) {
   forget_step(state);
-  if (!whisper_decode_internal(context, state, state.batch, threads, aligns, nullptr, nullptr))
+  if (!whisper_decode_internal(context, state, state.batch, threads, kept != nullptr, nullptr, nullptr))
     throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+  if (kept != nullptr)
+    keep_scores(state, *kept);
 }
 
 // Instead of whisper_decode_internal: the graph of a step is kept for the next one, where it can be. All
 // texts have as many tokens behind the same prompt, so each row of the cache that a text has is before its
 // new token.
-void decode_step(whisper_context& context, whisper_state& state, int threads) {
+void decode_step(whisper_context& context, whisper_state& state, int threads, KeptScores* kept) {
   if (!keeps_steps(state))
-    return decode_batch(context, state, threads, false);
+    return decode_batch(context, state, threads, kept);
   auto& cache = state.kv_self;
   auto& batch = state.batch;
   const auto fail = [&] {
@@ -326,10 +344,13 @@ void decode_step(whisper_context& context, whisper_state& state, int threads) {
   cache.n = std::min<uint32_t>(cache.size, GGML_PAD(whisper_kv_cache_cell_max(cache), cache_padding(state)));
   auto& step = state.step;
   auto* scheduler = state.sched_decode.sched;
-  if (step.graph == nullptr || step.tokens != batch.n_tokens || step.rows != cache.n) {
+  const bool aligns = kept != nullptr;
+  if (step.graph == nullptr || step.tokens != batch.n_tokens || step.rows != cache.n ||
+      step.aligns != aligns) {
     forget_step(state);
     ++seam_counts.step_graphs;
-    step = {whisper_build_graph_decoder(context, state, batch, false, false), batch.n_tokens, cache.n};
+    step = {whisper_build_graph_decoder(context, state, batch, aligns, false), batch.n_tokens, cache.n,
+            aligns};
     if (!ggml_backend_sched_alloc_graph(scheduler, step.graph))
       fail();
   }
@@ -352,16 +373,28 @@ void decode_step(whisper_context& context, whisper_state& state, int threads) {
   if (voxgate::compute_graph(state.call, scheduler, step.graph) != GGML_STATUS_SUCCESS)
     fail();
   voxgate::read_logits(ggml_graph_node(step.graph, -1), state.logits);
+  if (aligns)
+    keep_scores(state, *kept);
 }
 
 } // namespace
 
+bool may_keep_scores(const whisper_context& context, const whisper_state& state) {
+  constexpr size_t kMostHeads = 32; // of all models whose heads are known
+  const auto& hparams = context.model.hparams;
+  size_t heads = 0;
+  for (int layer = 0; layer < hparams.n_text_layer; ++layer)
+    heads +=
+        get_alignment_heads_by_layer(context.params, layer, hparams.n_text_layer, hparams.n_text_head).size();
+  return state.backends.size() == 1 && heads <= kMostHeads;
+}
+
 PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
-                           int threads) {
+                           int threads, KeptScores* kept) {
   whisper_kv_cache_clear(state.kv_self);
   whisper_batch_prep_legacy(state.batch, prompt.tokens.data(), static_cast<int>(prompt.tokens.size()), 0, 0);
   state.batch.logits[prompt.transcript_start] = 1;
-  decode_batch(context, state, threads, false);
+  decode_batch(context, state, threads, kept);
   ++seam_counts.prompts;
   return {logits_row(context, state, prompt.tokens.size() - 1 - prompt.transcript_start),
           voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
@@ -403,7 +436,7 @@ void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensio
 
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads) {
+                                                int threads, KeptScores* kept) {
   auto& cache = state.kv_self;
   const auto count = static_cast<whisper_seq_id>(extensions.size());
   follow_parents(cache, extensions);
@@ -418,14 +451,14 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
     batch.seq_id[i][0] = i;
     batch.logits[i] = 1;
   }
-  decode_step(context, state, threads);
+  decode_step(context, state, threads, kept);
   for (size_t i = 0; i < extensions.size(); ++i)
     rows.push_back(logits_row(context, state, i));
   return rows;
 }
 
 std::vector<float> score_text(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
-                              std::span<const int32_t> text, int threads) {
+                              std::span<const int32_t> text, int threads, KeptScores* kept) {
   // The logits of a token take 207 KB, so they are computed for some tokens at a time.
   constexpr size_t kAtOnce = 32;
   std::vector<float> logprobs;
@@ -434,14 +467,14 @@ std::vector<float> score_text(whisper_context& context, whisper_state& state, co
   };
   auto next = text.begin();
   if (next != text.end())
-    score(decode_prompt(context, state, prompt, threads).last, *next++);
+    score(decode_prompt(context, state, prompt, threads, kept).last, *next++);
   // Each token is decoded for what it says of the one after it.
   for (size_t first = 0; first + 1 < text.size(); first += kAtOnce) {
     const auto count = std::min(kAtOnce, text.size() - 1 - first);
     whisper_batch_prep_legacy(state.batch, &text[first], static_cast<int>(count),
                               static_cast<int>(prompt.tokens.size() + first), 0);
     state.batch.logits[0] = 1;
-    decode_batch(context, state, threads, false);
+    decode_batch(context, state, threads, kept);
     for (size_t row = 0; row < count; ++row)
       score(logits_row(context, state, row), *next++);
   }
@@ -449,7 +482,8 @@ std::vector<float> score_text(whisper_context& context, whisper_state& state, co
 }
 
 std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,
-                            const std::string& language, bool translate, int positions, int threads) {
+                            const std::string& language, bool translate, int positions, int threads,
+                            KeptScores kept) {
   const auto& hparams = context.model.hparams;
   const int encoded = state.exp_n_audio_ctx > 0 ? state.exp_n_audio_ctx : hparams.n_audio_ctx;
   const auto used = static_cast<size_t>(std::clamp(positions, 0, encoded));
@@ -461,17 +495,33 @@ std::vector<int> align_text(whisper_context& context, whisper_state& state, std:
       tokens.size() > static_cast<size_t>(hparams.n_text_ctx))
     return {};
   ++seam_counts.alignments;
-  whisper_kv_cache_clear(state.kv_self);
-  whisper_batch_prep_legacy(state.batch, tokens.data(), static_cast<int>(tokens.size()), 0, 0);
-  decode_batch(context, state, threads, true);
-  const auto* scores = state.aheads_cross_QKs;
-  std::vector<float> values(static_cast<size_t>(ggml_nelements(scores)));
-  ggml_backend_tensor_get(scores, values.data(), 0, values.size() * sizeof(float));
+  const auto known = kept.tokens.size();
+  if (known == 0 || known >= tokens.size() ||
+      !std::ranges::equal(kept.tokens, std::span(tokens).first(known))) {
+    kept = {};
+    whisper_kv_cache_clear(state.kv_self);
+  }
+  seam_counts.tokens_aligned_as_decoded += static_cast<int>(kept.tokens.size());
+  const auto rest = std::span(tokens).subspan(kept.tokens.size());
+  whisper_batch_prep_legacy(state.batch, rest.data(), static_cast<int>(rest.size()),
+                            static_cast<int>(kept.tokens.size()), 0);
+  state.batch.logits[rest.size() - 1] = 0;
+  decode_batch(context, state, threads, &kept);
+  const auto row = static_cast<size_t>(encoded);
+  const auto heads = kept.values.size() / (row * tokens.size());
+  std::vector<float> values;
+  values.reserve(kept.values.size());
+  for (size_t head = 0; head < heads; ++head) {
+    for (size_t token = 0; token < tokens.size(); ++token) {
+      const auto scores = std::span(kept.values).subspan((token * heads + head) * row, row);
+      values.insert(values.end(), scores.begin(), scores.end());
+    }
+  }
   const auto head_size = static_cast<float>(hparams.n_text_state) / static_cast<float>(hparams.n_text_head);
   return token_ends({.values = values,
-                     .heads = static_cast<size_t>(scores->ne[2]),
+                     .heads = heads,
                      .tokens = tokens.size(),
-                     .positions = static_cast<size_t>(encoded),
+                     .positions = row,
                      .scale = std::pow(head_size, -0.25F)},
                     used, before);
 }

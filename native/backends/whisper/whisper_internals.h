@@ -84,6 +84,15 @@ bool encode_window(whisper_context& context, whisper_state& state, int frame, in
 // Failure{out_of_memory}.
 void reserve_tokens(whisper_context& context, whisper_state& state, int tokens);
 
+// The alignment scores of tokens as they are decoded, whose alignment need not decode them again then.
+struct KeptScores {
+  std::vector<int32_t> tokens; // of the prompt, and of the one text behind it
+  std::vector<float> values;   // of each token and head, one for each position
+};
+
+// Whether scores are kept: on a GPU they would make each step slower, and so would many heads.
+bool may_keep_scores(const whisper_context& context, const whisper_state& state);
+
 // Computes the logits after a prompt, or after each extension of the texts so far; they stay until the next
 // call. Throws Failure{inference_failed}, also where the call was cancelled.
 struct PromptLogits {
@@ -91,23 +100,24 @@ struct PromptLogits {
   float no_speech_probability;
 };
 PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
-                           int threads);
+                           int threads, KeptScores* kept = nullptr);
 // The probability of each language of the model, by its number, in the part of the window that the decoder
 // attends to. Throws Failure{inference_failed}, also where the call was cancelled.
 std::vector<float> language_probabilities(whisper_context& context, whisper_state& state, int threads);
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads);
+                                                int threads, KeptScores* kept = nullptr);
 
 // The natural log probability of each token of `text`, where it is all that is said after the prompt. Throws
 // Failure{inference_failed}, also where the call was cancelled.
 std::vector<float> score_text(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
-                              std::span<const int32_t> text, int threads);
+                              std::span<const int32_t> text, int threads, KeptScores* kept = nullptr);
 
 // The position (20 ms, in the window that is encoded) at which each of these text tokens ends. Empty where
-// the window is too short for an alignment.
+// the window is too short for an alignment. `kept`: what was kept of the tokens that were decoded last.
 std::vector<int> align_text(whisper_context& context, whisper_state& state, std::span<const int32_t> text,
-                            const std::string& language, bool translate, int positions, int threads);
+                            const std::string& language, bool translate, int positions, int threads,
+                            KeptScores kept = {});
 
 // All bytes of a text token; the C API's string ends at a zero byte.
 const std::string& token_bytes(const whisper_context& context, int32_t id);

@@ -15,7 +15,7 @@ namespace voxgate {
 // alignment_scores
 //   The scores of the few heads that an alignment needs, beside the flash attention. whisper.cpp has them
 //   only in a state without flash attention, which is slower in everything. The alignment itself is
-//   whisper_alignment.cpp. Test: "words are aligned by our code".
+//   whisper_alignment.cpp. Tests: "words are aligned by our code", "tokens are aligned as they were decoded".
 // wanted_rows, read_logits
 //   Logits from the first token on for which they are wanted. whisper.cpp computes them for each token of a
 //   prompt and makes room for them, 207 KB a token, also where it aligns words and computes none.
@@ -66,7 +66,8 @@ class CallScope;
 struct StepGraph {
   ggml_cgraph* graph = nullptr; // null where there is none
   int tokens = 0;
-  uint32_t rows = 0; // of the cache for texts that attention sees
+  uint32_t rows = 0;   // of the cache for texts that attention sees
+  bool aligns = false; // whether the scores of an alignment are kept
 };
 
 // Instead of ggml_backend_sched_graph_compute: computes the graph with the threads of the call, unless it is
@@ -87,6 +88,7 @@ struct SeamCounts {
   int spectrograms_skipped = 0;
   int prompts = 0;
   int alignments = 0;
+  int tokens_aligned_as_decoded = 0;
   int shortened_logits = 0;
   int graphs = 0;
   int threads = 0; // of the last graph

@@ -77,12 +77,14 @@ int WhisperTranscript::decode_window(int frame, int frames) {
     search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
   whisper_internals::reserve_tokens(context_, state_,
                                     prompt_tokens + search_options.beams * search_options.most_tokens);
-  const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads());
+  auto* const kept = search_options.beams == 1 ? kept_scores(times) : nullptr;
+  const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads(), kept);
   no_speech_probability_ = logits.no_speech_probability;
   int position = prompt_tokens;
   const auto text = search(rules, search_options, logits.last, [&](std::span<const Extension> extensions) {
     cancel_.check();
-    return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads());
+    return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads(),
+                                                kept);
   });
   const auto cut = cut_at_times(text.tokens, special_.first_time, positions);
   const size_t first_segment = segments_.size();
@@ -109,12 +111,21 @@ int WhisperTranscript::align_window(int frame, int frames) {
   whisper_internals::reserve_tokens(context_, state_, static_cast<int>(tokens));
   Hypothesis text;
   text.tokens = text_;
-  text.logprobs = whisper_internals::score_text(context_, state_, prompt, text_, scope_.threads());
+  text.logprobs =
+      whisper_internals::score_text(context_, state_, prompt, text_, scope_.threads(), kept_scores(false));
   cancel_.check();
   segments_.push_back(segment_of(text, 0, text_.size(), frame * kFrameMs, (frame + frames) * kFrameMs));
   align(segments_.size() - 1, frame, frames);
   emit(segments_.size() - 1);
   return static_cast<int>(kMaxChunkSamples);
+}
+
+whisper_internals::KeptScores* WhisperTranscript::kept_scores(bool times) {
+  kept_ = {};
+  const bool aligns = options_.words || !text_.empty();
+  const bool is_prompt_of_alignment = prompt_.empty() && !times;
+  const bool keeps = aligns && is_prompt_of_alignment && whisper_internals::may_keep_scores(context_, state_);
+  return keeps ? &kept_ : nullptr;
 }
 
 void WhisperTranscript::emit(size_t first_segment) {
@@ -159,7 +170,7 @@ void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
   }
   const auto ends =
       whisper_internals::align_text(context_, state_, spoken, options_.language, options_.translate,
-                                    frames / kFramesPerPosition, scope_.threads());
+                                    frames / kFramesPerPosition, scope_.threads(), std::move(kept_));
   size_t next = 0;
   bool is_first = true;
   for (size_t i = first_segment; i < segments_.size(); ++i) {

@@ -36,6 +36,8 @@ class WhisperTranscript {
   void emit(size_t first_segment);
   Segment segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
                      int64_t end_ms) const;
+  // Where to keep the scores of the one text that is decoded; null where they are not those of its alignment.
+  whisper_internals::KeptScores* kept_scores(bool times);
   // Aligns the tokens of the segments from this one on with so many frames of the window that begins there.
   void align(size_t first_segment, int frame, int frames);
   void progress(double fraction);
@@ -50,6 +52,7 @@ class WhisperTranscript {
   std::vector<int32_t> text_;
   SpecialTokens special_;
   std::vector<Segment> segments_;
+  whisper_internals::KeptScores kept_; // of the window
   int windows_ = 0;
   float no_speech_probability_ = 0;
   int64_t limit_ms_ = 0;
