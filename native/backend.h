@@ -120,6 +120,7 @@ struct LanguageProbability {
   std::string language;
   float probability = 0;
 };
+using Languages = std::vector<LanguageProbability>; // the most probable first
 
 // Both functions may be empty. Progress is in 0..1.
 struct ChunkEvents {
@@ -131,12 +132,13 @@ struct DetectionOptions {
   // With the same value as in the ChunkOptions of the following call on the same samples, that call does not
   // encode them again.
   int audio_context = 0;
-  // The part of the samples whose language is asked for, in milliseconds; all of them where it is empty. What
-  // a detection in all of the same samples has encoded just before is used again.
-  int part_start_ms = 0;
-  int part_end_ms = 0;
-
-  bool has_part() const { return part_end_ms > part_start_ms; }
+  // Parts of the samples whose languages are asked for, too, at most kMostParts of them.
+  struct Part {
+    int start_ms = 0;
+    int end_ms = 0;
+  };
+  std::vector<Part> parts = {};
+  static constexpr size_t kMostParts = 63;
 };
 
 class Backend;
@@ -160,11 +162,11 @@ class Backend {
   virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
                                           const ChunkEvents& events, const CancelToken& cancel) = 0;
 
-  // All languages of the model, the most probable first. A model with one language returns that one. A model
-  // that cannot detect languages throws Failure{invalid_argument}.
-  virtual std::vector<LanguageProbability> detect_language(std::span<const float> samples,
-                                                           const DetectionOptions& options,
-                                                           const CancelToken& cancel) = 0;
+  // All languages of the model, as all samples sound, and behind them as each part does. A model with one
+  // language returns that one. A model that cannot detect languages throws Failure{invalid_argument}.
+  virtual std::vector<Languages> detect_language(std::span<const float> samples,
+                                                 const DetectionOptions& options,
+                                                 const CancelToken& cancel) = 0;
 };
 
 // True if this build can load models of the family `name`: "whisper", "parakeet" ...

@@ -156,10 +156,9 @@ class GuardedBackend final : public Backend {
     return result;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float> samples,
-                                                   const DetectionOptions& options,
-                                                   const CancelToken& cancel) override {
-    std::vector<LanguageProbability> result;
+  std::vector<Languages> detect_language(std::span<const float> samples, const DetectionOptions& options,
+                                         const CancelToken& cancel) override {
+    std::vector<Languages> result;
     guarded([&] { result = inner_->detect_language(samples, options, cancel); });
     return result;
   }

@@ -94,6 +94,26 @@ std::vector<std::string> read_texts(Napi::Object object, const std::string& name
   return texts;
 }
 
+std::vector<DetectionOptions::Part> read_parts(Napi::Object object, const std::string& name) {
+  constexpr int kMostMs = kMaxChunkSamples / (kSampleRate / 1000);
+  const Napi::Value value = object.Get(name);
+  std::vector<DetectionOptions::Part> parts;
+  if (value.IsUndefined())
+    return parts;
+  if (!value.IsArray() || value.As<Napi::Array>().Length() > DetectionOptions::kMostParts)
+    throw argument_error(object.Env(), "up to " + std::to_string(DetectionOptions::kMostParts) + " parts", name,
+                         value);
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i) {
+    const Napi::Value each = array[i];
+    if (!each.IsObject())
+      throw argument_error(object.Env(), "an object", name, each);
+    const auto part = each.As<Napi::Object>();
+    parts.push_back({read_integer(part, "startMs", 0, kMostMs), read_integer(part, "endMs", 0, kMostMs)});
+  }
+  return parts;
+}
+
 bool read_boolean(Napi::Object object, const std::string& name) {
   const Napi::Value value = object.Get(name);
   if (!value.IsBoolean())
@@ -198,7 +218,7 @@ Napi::Object to_js(Napi::Env env, const Segment& segment) {
   return object;
 }
 
-Napi::Object to_js(Napi::Env env, const std::vector<LanguageProbability>& ranked) {
+Napi::Object to_js(Napi::Env env, const Languages& ranked) {
   auto object = Napi::Object::New(env);
   auto probabilities = Napi::Object::New(env);
   for (const auto& guess : ranked)

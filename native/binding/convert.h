@@ -16,6 +16,8 @@ std::string read_string(Napi::Object object, const std::string& name);
 std::string read_text(Napi::Object object, const std::string& name);
 // An array of at most `most` strings, each of at most `bytes` in UTF-8. Empty where the member is missing.
 std::vector<std::string> read_texts(Napi::Object object, const std::string& name, size_t most, size_t bytes);
+// Parts of a chunk, none where the member is missing.
+std::vector<DetectionOptions::Part> read_parts(Napi::Object object, const std::string& name);
 bool read_boolean(Napi::Object object, const std::string& name);
 // Reads a whole number from `low` to `high`.
 int read_integer(Napi::Object object, const std::string& name, int low, int high);
@@ -33,7 +35,7 @@ Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& nam
 
 Napi::Object to_js(Napi::Env env, const ModelInfo& info);
 Napi::Object to_js(Napi::Env env, const Segment& segment);
-Napi::Object to_js(Napi::Env env, const std::vector<LanguageProbability>& ranked);
+Napi::Object to_js(Napi::Env env, const Languages& ranked);
 Napi::Object to_js(Napi::Env env, const EngineInfo& info);
 Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples);
 Napi::Number to_js(Napi::Env env, float number);

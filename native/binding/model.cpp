@@ -174,22 +174,20 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   const auto given = read_object(info, 1, "options");
-  constexpr int kMostMs = kMaxChunkSamples / (kSampleRate / 1000);
-  DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context)};
-  if (given.Has("part")) {
-    const auto part = given.Get("part").As<Napi::Object>();
-    options.part_start_ms = read_integer(part, "startMs", 0, kMostMs);
-    options.part_end_ms = read_integer(part, "endMs", 0, kMostMs);
-  }
+  DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context), read_parts(given, "parts")};
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
                    [resident = resident_.get(), make = make_, samples = std::move(samples),
-                    options](const Job& job) -> Result {
-                     auto ranked = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
+                    options = std::move(options)](const Job& job) -> Result {
+                     auto heard = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
                        return backend.detect_language(samples, options, *job.cancel);
                      });
-                     return [ranked = std::move(ranked)](Napi::Env e) { return to_js(e, ranked); };
+                     return [heard = std::move(heard)](Napi::Env e) {
+                       auto guess = to_js(e, heard.front());
+                       guess.Set("parts", to_js_array(e, std::vector(heard.begin() + 1, heard.end())));
+                       return guess;
+                     };
                    });
 }
 

@@ -30,7 +30,7 @@ TEST("fake: plays its script again in every call") {
     CHECK(seen == 1 && segments.size() == 1 && segments[0].tokens.size() == 2);
     CHECK(segments[0].tokens[1].bytes == " two." && segments[0].tokens[1].start_ms == 500);
   }
-  const auto guesses = model->detect_language(samples, {0}, CancelToken());
+  const auto guesses = model->detect_language(samples, {0}, CancelToken()).front();
   CHECK(guesses.size() == 2 && guesses[0].language == "en");
 }
 

@@ -48,10 +48,10 @@ class Failing final : public Backend {
     end_as_ggml_does();
     return std::vector<Segment>(1);
   }
-  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
-                                                   const CancelToken& cancel) override {
+  std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,
+                                         const CancelToken& cancel) override {
     cancel.check();
-    return {{"en", 1}};
+    return {{{"en", 1}}};
   }
 
  private:

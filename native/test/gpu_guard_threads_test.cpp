@@ -42,8 +42,8 @@ class Locking final : public Backend {
                                   const CancelToken&) override {
     return {};
   }
-  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
-                                                   const CancelToken&) override {
+  std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,
+                                         const CancelToken&) override {
     return {};
   }
 

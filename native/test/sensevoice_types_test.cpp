@@ -51,11 +51,11 @@ std::vector<float> samples() {
   return result;
 }
 
-std::vector<LanguageProbability> languages(const std::string& path) {
-  return load_sensevoice({"sensevoice", path, "cpu", 2}, {})->detect_language(samples(), {0}, {});
+Languages languages(const std::string& path) {
+  return load_sensevoice({"sensevoice", path, "cpu", 2}, {})->detect_language(samples(), {0}, {}).front();
 }
 
-float probability(const std::vector<LanguageProbability>& ranked, const std::string& language) {
+float probability(const Languages& ranked, const std::string& language) {
   for (const auto& guess : ranked) {
     if (guess.language == language)
       return guess.probability;

@@ -34,7 +34,7 @@ TEST("whisper window: all positions are side by side where there is no room behi
 TEST("whisper window: a position counts as often as the positions that it stands for") {
   const auto window = whisper_window(100, 200, 1500);
   CHECK(window.dense == 175 && window.stride == 53);
-  const auto offsets = score_offsets(window, 256);
+  const auto offsets = score_offsets(window, {0, 175}, 256);
   CHECK(offsets.size() == 256);
   for (size_t key = 0; key < offsets.size(); ++key) {
     const float weight = std::exp(ggml_fp16_to_fp32(offsets[key]));
@@ -42,19 +42,16 @@ TEST("whisper window: a position counts as often as the positions that it stands
   }
 }
 
-// No reference has such a window. It must be nearer to the whole one than a window that ends behind the
-// audio.
 TEST("whisper window: a part of the positions is heard, and none beside it") {
-  auto window = whisper_window(100, 200, 1500);
-  window.part_begin = 20;
-  window.part_end = 50;
-  const auto offsets = score_offsets(window, 256);
-  for (int key = 0; key < 175; ++key) {
-    const float weight = std::exp(ggml_fp16_to_fp32(offsets[static_cast<size_t>(key)]));
+  const auto offsets = score_offsets(whisper_window(100, 200, 1500), {20, 50}, 256);
+  for (size_t key = 0; key < 175; ++key) {
+    const float weight = std::exp(ggml_fp16_to_fp32(offsets[key]));
     CHECK(weight == (key >= 20 && key < 50 ? 1.0F : 0.0F));
   }
 }
 
+// No reference has such a window. It must be nearer to the whole one than a window that ends behind the
+// audio.
 TEST("whisper window: silence behind the audio is sparse") {
   const auto samples = noise(40000);
   const Upstream upstream;

@@ -116,6 +116,8 @@ export interface LanguageGuess {
   probability: number;
   /** The probability (0..1) of each language of the model, by its code. */
   probabilities: Record<string, number>;
+  /** The same of each part that was asked for. */
+  parts?: LanguageGuess[];
 }
 
 export interface JobHooks {
@@ -128,11 +130,8 @@ export interface JobHooks {
 export interface DetectionOptions {
   /** With the same value as in the transcription that follows, the samples are encoded only once for both. */
   audioContext: number;
-  /**
-   * The part of the samples whose language is asked for (Whisper), at least 20 ms of them. What was encoded for a
-   * detection in all of the same samples just before is used again.
-   */
-  part?: { startMs: number; endMs: number };
+  /** Parts of the samples whose languages are asked for, too (Whisper), at most 63. All are encoded as one. */
+  parts?: { startMs: number; endMs: number }[];
 }
 
 /** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */

@@ -56,11 +56,11 @@ async function hear(
   });
   const lane = {
     info: { languages: ['en', 'fr', 'it'], audioContext: 1500, textContext: 448 },
-    detectLanguage: async (samples: Float32Array, { part }: DetectionOptions) => {
-      const spans = spansIn(samples);
-      if (part !== undefined) return soundOf(together, samples.subarray(part.startMs * 16, part.endMs * 16));
-      calls.push(`detect ${spans.join('')}`);
-      return soundOf(apart, samples);
+    detectLanguage: async (samples: Float32Array, { parts = [] }: DetectionOptions) => {
+      calls.push(`detect ${spansIn(samples).join('')}`);
+      const inPart = ({ startMs, endMs }: { startMs: number; endMs: number }) =>
+        soundOf(together, samples.subarray(startMs * 16, endMs * 16));
+      return { ...soundOf(apart, samples), parts: parts.map(inPart) };
     },
     transcribe: async (samples: Float32Array, { language, again }: ChunkOptions) => {
       assert(again, 'what was encoded to hear the language is used again');

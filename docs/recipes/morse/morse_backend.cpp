@@ -60,9 +60,9 @@ class MorseBackend final : public Backend {
     return {segment};
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
-                                                   const CancelToken&) override {
-    return {{"en", 1.0F}};
+  std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,
+                                         const CancelToken&) override {
+    return {{{"en", 1.0F}}};
   }
 
  private:

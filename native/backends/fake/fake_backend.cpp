@@ -158,13 +158,13 @@ class FakeBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
-                                                   const CancelToken& cancel) override {
+  std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions& options,
+                                         const CancelToken& cancel) override {
     for (const auto& step : script_.steps)
       run(step, cancel);
     auto guesses = script_.languages;
     std::ranges::stable_sort(guesses, std::ranges::greater{}, &LanguageProbability::probability);
-    return guesses;
+    return std::vector(1 + options.parts.size(), guesses);
   }
 
  private:

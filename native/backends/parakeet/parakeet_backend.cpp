@@ -109,8 +109,8 @@ class ParakeetBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float>, const DetectionOptions&,
-                                                   const CancelToken& cancel) override {
+  std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,
+                                         const CancelToken& cancel) override {
     cancel.check();
     throw Failure(StatusCode::invalid_argument, "This model does not tell the language it hears");
   }

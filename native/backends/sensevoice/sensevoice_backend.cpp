@@ -68,12 +68,12 @@ class SenseVoiceBackend final : public Backend {
     return segments;
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float> samples, const DetectionOptions&,
-                                                   const CancelToken& cancel) override {
+  std::vector<Languages> detect_language(std::span<const float> samples, const DetectionOptions&,
+                                         const CancelToken& cancel) override {
     encode(samples, "", true, cancel);
     std::vector<float> row;
     encoder_.read_logits(0, row);
-    return rank_languages(row, shape_);
+    return {rank_languages(row, shape_)};
   }
 
  private:

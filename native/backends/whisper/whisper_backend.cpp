@@ -112,44 +112,39 @@ class WhisperBackend final : public Backend {
     }
   }
 
-  std::vector<LanguageProbability> detect_language(std::span<const float> samples,
-                                                   const DetectionOptions& options,
-                                                   const CancelToken& cancel) override {
+  std::vector<Languages> detect_language(std::span<const float> samples, const DetectionOptions& options,
+                                         const CancelToken& cancel) override {
     cancel.check();
     if (!info_.multilingual)
-      return {{info_.languages.front(), 1.0F}};
+      return std::vector(1 + options.parts.size(), Languages{{info_.languages.front(), 1.0F}});
+    encoded_ = {};
     Encoded wanted{0, pad(samples)};
     wanted.audio_context = audio_context(options.audio_context, wanted.samples.size());
-    const bool encoded = std::exchange(encoded_, {}) == wanted && options.has_part();
     whisper_state& state = this->state();
     whisper_internals::set_audio_context(state, wanted.audio_context);
     CallScope scope(state, *budget_, cancel);
     const auto audio = static_cast<int>(wanted.samples.size() / kSamplesPerPosition);
-    auto window = whisper_internals::window_of(*context_, state, audio);
+    const auto window = whisper_internals::window_of(*context_, state, audio);
     scope.set_window(window);
-    if (!encoded &&
-        !(whisper_internals::compute_spectrogram(*context_, state, wanted.samples, scope.threads()) &&
-          whisper_internals::encode_window(*context_, state, 0, scope.threads()))) {
+    if (!whisper_internals::compute_spectrogram(*context_, state, wanted.samples, scope.threads()) ||
+        !whisper_internals::encode_window(*context_, state, 0, scope.threads())) {
       cancel.check();
       throw Failure(StatusCode::inference_failed, "Whisper's encoder failed");
     }
-    if (options.has_part()) {
-      const int last = std::min(audio, window.dense);
-      window.part_begin = std::min(options.part_start_ms / kMsPerPosition, last - 1);
-      window.part_end = std::clamp(options.part_end_ms / kMsPerPosition, window.part_begin + 1, last);
-      scope.set_window(window);
+    if (!options.parts.empty())
+      scope.set_parts(positions_of(options.parts, window, audio));
+    std::vector<Languages> result;
+    try {
+      for (const auto& probabilities : whisper_internals::language_probabilities(
+               *context_, state, 1 + options.parts.size(), scope.threads()))
+        result.push_back(ranked(probabilities));
+    } catch (const Failure&) {
+      cancel.check(); // a decoder that was stopped has failed, too
+      throw;
     }
-    auto probabilities = [&] {
-      try {
-        return whisper_internals::language_probabilities(*context_, state, scope.threads());
-      } catch (const Failure&) {
-        cancel.check(); // a decoder that was stopped has failed, too
-        throw;
-      }
-    }();
     cancel.check();
     encoded_ = std::move(wanted);
-    return ranked(probabilities);
+    return result;
   }
 
  private:
@@ -163,8 +158,20 @@ class WhisperBackend final : public Backend {
     bool operator==(const Encoded&) const = default;
   };
 
-  std::vector<LanguageProbability> ranked(const std::vector<float>& probabilities) const {
-    std::vector<LanguageProbability> result;
+  // The whole window, and behind it each part, of which none is empty.
+  static std::vector<WindowPart> positions_of(std::span<const DetectionOptions::Part> parts,
+                                              const WhisperWindow& window, int audio) {
+    std::vector<WindowPart> result{{0, window.dense}};
+    const int last = std::min(audio, window.dense);
+    for (const auto& [start_ms, end_ms] : parts) {
+      const int begin = std::min(start_ms / kMsPerPosition, last - 1);
+      result.push_back({begin, std::clamp(end_ms / kMsPerPosition, begin + 1, last)});
+    }
+    return result;
+  }
+
+  Languages ranked(const std::vector<float>& probabilities) const {
+    Languages result;
     result.reserve(info_.languages.size());
     for (size_t id = 0; id < info_.languages.size(); ++id)
       result.push_back({info_.languages[id], probabilities[id]});

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
+#include <vector>
 
 struct whisper_state;
 
@@ -22,6 +24,7 @@ namespace voxgate {
 //  - graphs stop between two operations when the call is cancelled (on a CPU);
 //  - attention sees the positions of the audio context and no others;
 //  - silence behind the audio is sparse, and reaches to the end of the whole window;
+//  - each token of a batch attends to its own part of the audio, after `set_parts`;
 //  - the audio is not encoded again after `skip_encoding(true)`;
 //  - memory that only a long window or a long text needs is given back.
 //
@@ -56,6 +59,11 @@ class CallScope {
   void set_window(const WhisperWindow& window) { window_ = window; }
   const WhisperWindow& window() const { return window_; }
 
+  // Tells which part of the window each token of the batches from here on attends to. Where there are none,
+  // each one attends to all of it.
+  void set_parts(std::vector<WindowPart> parts) { parts_ = std::move(parts); }
+  std::span<const WindowPart> parts() const { return parts_; }
+
   int64_t cache_head() const;
 
   int threads() const { return turn_.threads(); }
@@ -66,6 +74,7 @@ class CallScope {
   ThreadBudget::Turn turn_;
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   WhisperWindow window_;
+  std::vector<WindowPart> parts_;
   bool skips_encoding_ = false;
   bool was_audio_ = false; // of the last graph
 

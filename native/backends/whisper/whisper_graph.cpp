@@ -13,7 +13,7 @@ namespace {
 constexpr int kPositionPadding = 256; // whisper.cpp's
 
 // The names of the inputs. All layers of a graph share them.
-constexpr const char* kScoreOffsets = "score_offsets"; // of the window, in each row
+constexpr const char* kScoreOffsets = "score_offsets"; // of the window, a row for each token
 constexpr const char* kCacheRows = "cache_rows";       // that the step writes
 
 template <typename Make> ggml_tensor* shared_input(ggml_context* graph, const char* name, Make make) {
@@ -52,13 +52,14 @@ ggml_tensor* places(const CallScope* call, ggml_context* graph, ggml_tensor* of_
 
 ggml_tensor* attend_to_audio(const CallScope* call, ggml_context* graph, ggml_tensor* queries,
                              ggml_tensor* keys, ggml_tensor* values, float scale) {
-  if (call == nullptr || !(call->window().is_sparse() || call->window().has_part()))
+  if (call == nullptr || (!call->window().is_sparse() && call->parts().empty()))
     return ggml_flash_attn_ext(graph, queries, keys, values, nullptr, scale, 0, 0);
   auto* offsets = shared_input(graph, kScoreOffsets, [&] {
     return ggml_new_tensor_2d(graph, GGML_TYPE_F16, keys->ne[1], queries->ne[1]);
   });
   auto* attention = ggml_flash_attn_ext(graph, queries, keys, values, offsets, scale, 0, 0);
-  tell_same_rows(attention);
+  if (call->parts().empty())
+    tell_same_rows(attention);
   return attention;
 }
 
@@ -106,9 +107,12 @@ void read_logits(const ggml_tensor* logits, std::vector<float>& values) {
 void fill_inputs(ggml_cgraph* graph, const CallScope& call) {
   auto* mask = ggml_graph_get_tensor(graph, kScoreOffsets);
   if (mask != nullptr) {
-    const auto offsets = score_offsets(call.window(), static_cast<size_t>(mask->ne[0]));
-    for (int64_t row = 0; row < mask->ne[1]; ++row)
-      ggml_backend_tensor_set(mask, offsets.data(), static_cast<size_t>(row) * mask->nb[1], mask->nb[1]);
+    const auto keys = static_cast<size_t>(mask->ne[0]);
+    const auto all = score_offsets(call.window(), {0, call.window().dense}, keys);
+    for (size_t row = 0; row < static_cast<size_t>(mask->ne[1]); ++row) {
+      const auto& offsets = row < call.parts().size() ? score_offsets(call.window(), call.parts()[row], keys) : all;
+      ggml_backend_tensor_set(mask, offsets.data(), row * mask->nb[1], mask->nb[1]);
+    }
   }
   auto* rows = ggml_graph_get_tensor(graph, kCacheRows);
   if (rows != nullptr) {

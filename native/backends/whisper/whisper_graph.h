@@ -40,8 +40,8 @@ ggml_tensor* into_cache(ggml_context* graph, ggml_tensor* values, ggml_tensor* c
 
 void read_logits(const ggml_tensor* logits, std::vector<float>& values);
 
-// Fills the inputs that these functions made: the score offsets of the window, and the rows from `cache_head`
-// on.
+// Fills the inputs that these functions made: the score offsets of the window or its parts, and the rows from
+// `cache_head` on.
 void fill_inputs(ggml_cgraph* graph, const CallScope& call);
 
 } // namespace voxgate

@@ -400,16 +400,30 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
           voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
 }
 
-std::vector<float> language_probabilities(whisper_context& context, whisper_state& state, int threads) {
+std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
+                                                       size_t texts, int threads) {
   const auto& vocab = context.vocab;
-  const auto logits = decode_prompt(context, state, {.tokens = {vocab.token_sot}}, threads).last;
-  const auto languages =
-      logits.subspan(static_cast<size_t>(vocab.token_sot) + 1, static_cast<size_t>(language_count(context)));
-  std::vector<float> probabilities(languages.size());
-  log_softmax(languages, probabilities);
-  for (auto& probability : probabilities)
-    probability = std::exp(probability);
-  return probabilities;
+  const std::vector<int32_t> starts(texts, vocab.token_sot);
+  whisper_kv_cache_clear(state.kv_self);
+  whisper_batch_prep_legacy(state.batch, starts.data(), static_cast<int>(texts), 0, 0);
+  for (size_t text = 0; text < texts; ++text) {
+    state.batch.pos[text] = 0;
+    state.batch.seq_id[text][0] = static_cast<whisper_seq_id>(text);
+    state.batch.logits[text] = 1;
+  }
+  decode_batch(context, state, threads, false);
+  ++seam_counts.prompts;
+  std::vector<std::vector<float>> result;
+  for (size_t text = 0; text < texts; ++text) {
+    const auto languages =
+        logits_row(context, state, text)
+            .subspan(static_cast<size_t>(vocab.token_sot) + 1, static_cast<size_t>(language_count(context)));
+    auto& probabilities = result.emplace_back(languages.size());
+    log_softmax(languages, probabilities);
+    for (auto& probability : probabilities)
+      probability = std::exp(probability);
+  }
+  return result;
 }
 
 namespace {

@@ -101,9 +101,10 @@ struct PromptLogits {
 };
 PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const DecoderPrompt& prompt,
                            int threads, KeptScores* kept = nullptr);
-// The probability of each language of the model, by its number, in the part of the window that the decoder
-// attends to. Throws Failure{inference_failed}, also where the call was cancelled.
-std::vector<float> language_probabilities(whisper_context& context, whisper_state& state, int threads);
+// The probability of each language of the model, by its number, as `texts` texts begin, each of which may
+// attend to another part of the window. Throws Failure{inference_failed}, also where the call was cancelled.
+std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
+                                                       size_t texts, int threads);
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
                                                 int threads, KeptScores* kept = nullptr);

@@ -18,13 +18,10 @@ WhisperWindow whisper_window(int audio, int positions, int whole) {
   return {.positions = positions, .dense = dense, .stride = stride};
 }
 
-std::vector<uint16_t> score_offsets(const WhisperWindow& window, size_t keys) {
+std::vector<uint16_t> score_offsets(const WhisperWindow& window, WindowPart part, size_t keys) {
   std::vector<uint16_t> offsets(keys, ggml_fp32_to_fp16(-INFINITY));
-  const auto dense = offsets.begin() + window.dense;
-  const int begin = window.has_part() ? window.part_begin : 0;
-  const int end = window.has_part() ? std::min(window.part_end, window.dense) : window.dense;
-  std::fill(offsets.begin() + std::min(begin, end), offsets.begin() + end, ggml_fp32_to_fp16(0));
-  std::fill(dense, offsets.begin() + window.positions,
+  std::fill(offsets.begin() + part.begin, offsets.begin() + part.end, ggml_fp32_to_fp16(0));
+  std::fill(offsets.begin() + window.dense, offsets.begin() + window.positions,
             ggml_fp32_to_fp16(std::log(static_cast<float>(window.stride))));
   return offsets;
 }

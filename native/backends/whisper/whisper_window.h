@@ -17,24 +17,26 @@ struct WhisperWindow {
   int positions = 0; // that are encoded
   int dense = 0;     // of them, from the beginning, side by side
   int stride = 1;    // 1 where all positions are dense
-  // The dense positions that the decoder attends to; all where it is empty.
-  int part_begin = 0;
-  int part_end = 0;
 
   bool is_sparse() const { return stride > 1; }
-  bool has_part() const { return part_end > part_begin; }
   // The place in the whole window of the first position behind the dense ones.
   int first_sparse() const { return dense + stride / 2; }
 
   bool operator==(const WhisperWindow&) const = default;
 };
 
+// Dense positions, from the first one to before the last one.
+struct WindowPart {
+  int begin = 0;
+  int end = 0;
+};
+
 // The window of which `audio` positions of 20 ms hold audio, where `positions` of the model's `whole` are
 // encoded.
 WhisperWindow whisper_window(int audio, int positions, int whole);
 
-// What is added to the score of each of `keys` keys in an attention, as 16-bit floats: nothing to dense ones,
-// log(stride) to those behind, and minus infinity to what is no position or beside the part.
-std::vector<uint16_t> score_offsets(const WhisperWindow& window, size_t keys);
+// What is added to the score of each of `keys` keys in an attention, as 16-bit floats: nothing to those of the
+// part, minus infinity to the dense ones beside it and to what is no position, and log(stride) to the others.
+std::vector<uint16_t> score_offsets(const WhisperWindow& window, WindowPart part, size_t keys);
 
 } // namespace voxgate

@@ -1,11 +1,11 @@
 /**
  * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
- * another one. What was encoded for the whole chunk also tells the language of each span of speech in it, at the cost
- * of one step of the decoder. Spans that seem to be in another language than most of the chunk are then heard by
+ * another one. What is encoded for the whole chunk also tells the language of each span of speech in it, in the step of
+ * the decoder that tells that of the chunk. Spans that seem to be in another language than most of the chunk are then heard by
  * themselves, and only if they still do, all of them are. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { Lane } from '../../engine/types.ts';
+import type { Lane, LanguageGuess } from '../../engine/types.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
@@ -26,27 +26,26 @@ interface SpanSound {
   probabilities: ReadonlyMap<string, number>;
 }
 
-/** What a chunk, which the lane has just encoded, tells of each span of speech in it; null where that is one language. */
-export async function spansThatDiffer(
+/** How the chunk sounds, and each span of speech in it where they are not all in one language. */
+export async function hearTogether(
   lane: Lane,
   chunk: Chunk,
   request: ChunkRequest,
-): Promise<SpanSound[] | null> {
-  if (chunk.speech.length === 1 || request.draft) return null;
+): Promise<{ sound: LanguageGuess; differing?: SpanSound[] }> {
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
   const ms = (sec: number) => Math.min(lastMs, Math.max(0, Math.round(secondsInChunk(chunk, sec) * 1000)));
-  const spans: SpanSound[] = [];
-  for (const { startSec, endSec } of chunk.speech) {
-    const part = { startMs: ms(startSec), endMs: ms(endSec) };
-    const probabilities = await languageBySound(lane, chunk, request, part);
-    spans.push(soundOf(endSec - startSec, probabilities, request));
-  }
-  return isOne(likeliestLanguages(spans, CHANGE_ODDS.together)) ? null : spans;
+  const spans = chunk.speech.length > 1 && !request.draft ? chunk.speech : [];
+  const parts = spans.map(({ startSec, endSec }) => ({ startMs: ms(startSec), endMs: ms(endSec) }));
+  const sound = await languageBySound(lane, chunk, request, parts);
+  const sounds = spans.map(({ startSec, endSec }, at) =>
+    soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
+  );
+  return isOne(likeliestLanguages(sounds, CHANGE_ODDS.together)) ? { sound } : { sound, differing: sounds };
 }
 
 /**
  * The pieces of the chunk between which the language changes; only the chunk where it does not.
- * @param together what `spansThatDiffer` gave
+ * @param together what `hearTogether` found to differ
  */
 export async function piecesByLanguage(
   lane: Lane,
@@ -79,7 +78,7 @@ export async function piecesByLanguage(
 
 function soundOf(
   seconds: number,
-  probabilities: Record<string, number>,
+  { probabilities }: LanguageGuess,
   { languages }: ChunkRequest,
 ): SpanSound {
   const among = amongAllowed(probabilities, languages);

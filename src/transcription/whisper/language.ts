@@ -4,7 +4,7 @@
  * than in one that sounds like it. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { type DetectionOptions, type Lane, NativeError } from '../../engine/types.ts';
+import { type DetectionOptions, type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
 import { attemptsFor } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
@@ -35,18 +35,17 @@ export interface ChunkLanguage {
 }
 
 /**
- * The probability of each language by the sound of the chunk, or of a part of it. The engine keeps the encoded audio, so
- * neither a part nor the attempts at the text nor the decoding after them encode it again.
+ * The probability of each language by the sound of the chunk, and of each of its `parts`. The engine keeps the encoded
+ * audio, so neither the attempts at the text nor the decoding after them encode it again.
  */
 export async function languageBySound(
   lane: Lane,
   { samples }: Pick<Chunk, 'samples'>,
   request: ChunkRequest,
-  part?: DetectionOptions['part'],
-): Promise<Record<string, number>> {
+  parts: NonNullable<DetectionOptions['parts']> = [],
+): Promise<LanguageGuess> {
   const [{ audioContext }] = attemptsFor(samples.length / SAMPLE_RATE, lane.info, request);
-  const options = part === undefined ? { audioContext } : { audioContext, part };
-  return (await lane.detectLanguage(samples, options, { signal: request.signal })).probabilities;
+  return await lane.detectLanguage(samples, { audioContext, parts }, { signal: request.signal });
 }
 
 /** The language of the chunk, among those that the request allows and the model knows. */
@@ -54,7 +53,7 @@ export async function chooseLanguage(
   lane: Lane,
   chunk: Chunk,
   request: ChunkRequest,
-  probabilities: Record<string, number>,
+  { probabilities }: LanguageGuess,
 ): Promise<ChunkLanguage> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const sound = amongAllowed(probabilities, request.languages);

@@ -1,6 +1,6 @@
 /** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { type Lane, NativeError } from '../../engine/types.ts';
+import { type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
 import { contextFor } from '../decoding.ts';
 import type { ChunkRecognition } from '../lanes.ts';
@@ -33,7 +33,7 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
-import { piecesByLanguage, spansThatDiffer } from './language-changes.ts';
+import { hearTogether, piecesByLanguage } from './language-changes.ts';
 import { audibleSec, betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
 
@@ -64,10 +64,9 @@ export const recognizer: Recognizer = {
     const { language } = request;
     if (language !== undefined)
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
-    const sound = await languageBySound(lane, chunk, request);
-    const differing = await spansThatDiffer(lane, chunk, request);
+    const { sound, differing } = await hearTogether(lane, chunk, request);
     const whole = await recognizeAs(lane, chunk, sound, request);
-    if (differing === null) return whole;
+    if (differing === undefined) return whole;
     const pieces = await piecesByLanguage(lane, chunk, differing, request);
     return pieces.length > 1 ? inSeveralLanguages(lane, pieces, request) : whole;
   },
@@ -111,7 +110,7 @@ async function recognizeIn(
 async function recognizeAs(
   lane: Lane,
   chunk: Chunk,
-  sound: Record<string, number>,
+  sound: LanguageGuess,
   request: ChunkRequest,
 ): Promise<Recognition> {
   const chosen = await chooseLanguage(lane, chunk, request, sound);
