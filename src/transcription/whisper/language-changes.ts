@@ -9,12 +9,10 @@ import type { Lane, LanguageGuess } from '../../engine/types.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
+import { betweenPauses } from './pauses.ts';
 
-/**
- * A change of language between two spans must make the whole this many times as probable. What is told together only
- * says which spans are worth to be heard apart.
- */
-const CHANGE_ODDS = { together: 2, apart: 4 };
+/** A change of language between two spans must make the whole this many times as probable. */
+const CHANGE_ODDS = 4;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
 const TELLING_SEC = 1.5;
 /** The sound of a span never rules a language out. */
@@ -34,13 +32,14 @@ export async function hearTogether(
 ): Promise<{ sound: LanguageGuess; differing?: SpanSound[] }> {
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
   const ms = (sec: number) => Math.min(lastMs, Math.max(0, Math.round(secondsInChunk(chunk, sec) * 1000)));
-  const spans = chunk.speech.length > 1 && !request.draft ? chunk.speech : [];
+  const { speech } = request.draft ? chunk : cutAtPauses(chunk);
+  const spans = speech.length > 1 && !request.draft ? speech : [];
   const parts = spans.map(({ startSec, endSec }) => ({ startMs: ms(startSec), endMs: ms(endSec) }));
   const sound = await languageBySound(lane, chunk, request, parts);
   const sounds = spans.map(({ startSec, endSec }, at) =>
     soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
   );
-  return isOne(likeliestLanguages(sounds, CHANGE_ODDS.together)) ? { sound } : { sound, differing: sounds };
+  return isOne(likeliestLanguages(sounds, CHANGE_ODDS)) ? { sound } : { sound, differing: sounds };
 }
 
 /**
@@ -49,10 +48,11 @@ export async function hearTogether(
  */
 export async function piecesByLanguage(
   lane: Lane,
-  chunk: Chunk,
+  whole: Chunk,
   together: SpanSound[],
   request: ChunkRequest,
 ): Promise<Chunk[]> {
+  const chunk = cutAtPauses(whole);
   const spans = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
   const apart = new Map<number, SpanSound>();
   const hear = async (isWanted: (at: number) => boolean) => {
@@ -63,17 +63,31 @@ export async function piecesByLanguage(
     }
     return likeliestLanguages(
       together.map((sound, at) => apart.get(at) ?? sound),
-      CHANGE_ODDS.apart,
+      CHANGE_ODDS,
     );
   };
-  const seen = likeliestLanguages(together, CHANGE_ODDS.together);
+  const seen = likeliestLanguages(together, CHANGE_ODDS);
   const most = mostOf(seen, together);
-  if (isOne(await hear((at) => seen[at] !== most))) return [chunk];
+  if (isOne(await hear((at) => seen[at] !== most))) return [whole];
   const heard = await hear(() => true);
   return splitChunk(
     chunk,
     [...heard.keys()].filter((at) => at > 0 && heard[at] !== heard[at - 1]),
   );
+}
+
+/** The chunk with spans of speech that have no pauses; of voice activity they may have short ones. */
+function cutAtPauses(chunk: Chunk): Chunk {
+  const { samples } = chunk;
+  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
+  const speech = chunk.speech.flatMap((span) =>
+    betweenPauses(samples.subarray(at(span.startSec), at(span.endSec))).map(({ start, end }) => ({
+      ...span,
+      startSec: span.startSec + start / SAMPLE_RATE,
+      endSec: span.startSec + end / SAMPLE_RATE,
+    })),
+  );
+  return { ...chunk, speech };
 }
 
 function soundOf(
