@@ -42,11 +42,23 @@ function threeSpans(): Chunk {
   return { startSec: 0, endSec: 13.4, silentUntilSec: 15, samples, speech };
 }
 
+/** One span of speech, with a pause of 0.4 s in the middle; the sample at the middle of each half is its number. */
+function spanWithPause(): Chunk {
+  const samples = Float32Array.from({ length: 8.4 * RATE }, (_, i) =>
+    i < 4 * RATE || i >= 4.4 * RATE ? 0.1 * Math.sin(i) : 0,
+  );
+  samples[2 * RATE] = 1;
+  samples[6.4 * RATE] = 2;
+  const speech = [{ startSec: 0, endSec: 8.4, certainty: 1 }];
+  return { startSec: 0, endSec: 8.4, silentUntilSec: 10, samples, speech };
+}
+
 /** Hears the spans of the chunk together and apart, in two scripted ways. */
 async function hear(
   together: Sound[],
   apart: Sound[],
   changes: Partial<Parameters<typeof chunkRequest>[0]> = {},
+  chunk = threeSpans(),
 ) {
   const calls: string[] = [];
   const numbers = 'one two three four five six seven eight nine ten eleven twelve thirteen'.split(' ');
@@ -78,7 +90,6 @@ async function hear(
     },
   };
   const request = chunkRequest({ languages: ['en', 'fr', 'it'], ...changes });
-  const chunk = threeSpans();
   const recognition = await whisper.recognize(lane as unknown as Lane, chunk, request);
   return { calls, recognition, chunk };
 }
@@ -97,6 +108,13 @@ test('a chunk whose language changes is cut there, and each piece has its own la
   assert.equal(recognition.detected.language, 'fr');
   const tally = addLanguage(createLanguageTally(undefined), { ...recognition, chunk });
   assert(tally.share('en') > 0.2 && tally.share('fr') > tally.share('en'));
+});
+
+test('a span is cut at a pause in it where the language changes', async () => {
+  const { calls, recognition } = await hear([ENGLISH, FRENCH], [ENGLISH, FRENCH], {}, spanWithPause());
+  assert.deepEqual(calls.slice(-4), ['detect 1', 'en 1', 'detect 2', 'fr 2']);
+  const { start = 0 } = recognition.sentences[1] ?? {};
+  assert(start >= 4.2, `the second sentence is where it was said, not at ${start} s`);
 });
 
 test('a span that sounds like another language only beside others changes nothing', async () => {

@@ -1,8 +1,8 @@
 /**
  * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
  * another one. What is encoded for the whole chunk also tells the language of each span of speech in it, in the step of
- * the decoder that tells that of the chunk. Spans that seem to be in another language than most of the chunk are then heard by
- * themselves, and only if they still do, all of them are. bench/results/decoding.md has the figures.
+ * the decoder that tells that of the chunk. Spans that hardly sound like it are then heard by themselves, and only if
+ * they are in another language, all of them are. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane, LanguageGuess } from '../../engine/types.ts';
@@ -11,6 +11,8 @@ import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
+/** A span is heard by itself where the language of the chunk is less probable: the others blur what it sounds like. */
+const DOUBTFUL = 0.3;
 /** A change of language between two spans must make the whole this many times as probable. */
 const CHANGE_ODDS = 4;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
@@ -24,55 +26,45 @@ interface SpanSound {
   probabilities: ReadonlyMap<string, number>;
 }
 
-/** How the chunk sounds, and each span of speech in it where they are not all in one language. */
-export async function hearTogether(
-  lane: Lane,
-  chunk: Chunk,
-  request: ChunkRequest,
-): Promise<{ sound: LanguageGuess; differing?: SpanSound[] }> {
+/** Hears the language of the chunk and of each span in it; `doubtful` has those that may be in another one. */
+export async function hearTogether(lane: Lane, chunk: Chunk, request: ChunkRequest) {
+  const { speech } = cutAtPauses(chunk);
+  const spans = speech.length > 1 && !request.draft ? speech : [];
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
   const ms = (sec: number) => Math.min(lastMs, Math.max(0, Math.round(secondsInChunk(chunk, sec) * 1000)));
-  const { speech } = request.draft ? chunk : cutAtPauses(chunk);
-  const spans = speech.length > 1 && !request.draft ? speech : [];
   const parts = spans.map(({ startSec, endSec }) => ({ startMs: ms(startSec), endMs: ms(endSec) }));
   const sound = await languageBySound(lane, chunk, request, parts);
+  const [{ language }] = amongAllowed(sound.probabilities, request.languages);
   const sounds = spans.map(({ startSec, endSec }, at) =>
     soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
   );
-  return isOne(likeliestLanguages(sounds, CHANGE_ODDS)) ? { sound } : { sound, differing: sounds };
+  const isDoubtful = ({ probabilities }: SpanSound) => (probabilities.get(language) ?? 0) < DOUBTFUL;
+  return { sound, spans: sounds, doubtful: new Set(sounds.filter(isDoubtful)) };
 }
 
-/**
- * The pieces of the chunk between which the language changes; only the chunk where it does not.
- * @param together what `hearTogether` found to differ
- */
+/** The pieces of the chunk between which the language changes; only the chunk where it does not. */
 export async function piecesByLanguage(
   lane: Lane,
   whole: Chunk,
-  together: SpanSound[],
+  { spans, doubtful }: Awaited<ReturnType<typeof hearTogether>>,
   request: ChunkRequest,
 ): Promise<Chunk[]> {
   const chunk = cutAtPauses(whole);
-  const spans = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
-  const apart = new Map<number, SpanSound>();
-  const hear = async (isWanted: (at: number) => boolean) => {
+  const parts = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
+  const heard = [...spans];
+  const hear = async (isWanted: (span: SpanSound) => boolean) => {
     for (const [at, span] of spans.entries()) {
-      if (apart.has(at) || !isWanted(at)) continue;
-      const seconds = together[at]?.seconds ?? 0;
-      apart.set(at, soundOf(seconds, await languageBySound(lane, span, request), request));
+      const part = parts[at];
+      if (part === undefined || !isWanted(span)) continue;
+      heard[at] = soundOf(span.seconds, await languageBySound(lane, part, request), request);
     }
-    return likeliestLanguages(
-      together.map((sound, at) => apart.get(at) ?? sound),
-      CHANGE_ODDS,
-    );
+    return likeliestLanguages(heard, CHANGE_ODDS);
   };
-  const seen = likeliestLanguages(together, CHANGE_ODDS);
-  const most = mostOf(seen, together);
-  if (isOne(await hear((at) => seen[at] !== most))) return [whole];
-  const heard = await hear(() => true);
+  if (isOne(await hear((span) => doubtful.has(span)))) return [whole];
+  const languages = await hear((span) => !doubtful.has(span));
   return splitChunk(
     chunk,
-    [...heard.keys()].filter((at) => at > 0 && heard[at] !== heard[at - 1]),
+    [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]),
   );
 }
 
@@ -90,11 +82,7 @@ function cutAtPauses(chunk: Chunk): Chunk {
   return { ...chunk, speech };
 }
 
-function soundOf(
-  seconds: number,
-  { probabilities }: LanguageGuess,
-  { languages }: ChunkRequest,
-): SpanSound {
+function soundOf(seconds: number, { probabilities }: LanguageGuess, { languages }: ChunkRequest): SpanSound {
   const among = amongAllowed(probabilities, languages);
   return {
     seconds,
@@ -103,13 +91,6 @@ function soundOf(
 }
 
 const isOne = ([first, ...others]: string[]): boolean => others.every((language) => language === first);
-
-/** The language of most of the speech. */
-function mostOf(languages: string[], spans: SpanSound[]): string | undefined {
-  const seconds = (language: string) =>
-    spans.reduce((sum, span, at) => (languages[at] === language ? sum + span.seconds : sum), 0);
-  return languages.toSorted((a, b) => seconds(b) - seconds(a))[0];
-}
 
 /**
  * The most probable languages of spans in a row, as of the states of a hidden Markov model (Viterbi) in which each

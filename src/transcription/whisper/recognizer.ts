@@ -64,10 +64,10 @@ export const recognizer: Recognizer = {
     const { language } = request;
     if (language !== undefined)
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
-    const { sound, differing } = await hearTogether(lane, chunk, request);
-    const whole = await recognizeAs(lane, chunk, sound, request);
-    if (differing === undefined) return whole;
-    const pieces = await piecesByLanguage(lane, chunk, differing, request);
+    const heard = await hearTogether(lane, chunk, request);
+    const whole = await recognizeAs(lane, chunk, heard.sound, request);
+    if (heard.doubtful.size === 0) return whole;
+    const pieces = await piecesByLanguage(lane, chunk, heard, request);
     return pieces.length > 1 ? inSeveralLanguages(lane, pieces, request) : whole;
   },
 
