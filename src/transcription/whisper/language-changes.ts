@@ -1,8 +1,8 @@
 /**
  * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
  * another one. What is encoded for the whole chunk also tells the language of each span of speech in it, in the step of
- * the decoder that tells that of the chunk. Spans that hardly sound like it are then heard by themselves, and only if
- * they are in another language, all of them are. bench/results/decoding.md has the figures.
+ * the decoder that tells that of the chunk. Spans that sound like another language are then heard by themselves, and only if
+ * they are in it, all of them are. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane, LanguageGuess } from '../../engine/types.ts';
@@ -11,8 +11,8 @@ import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
-/** A span is heard by itself where the language of the chunk is less probable: the others blur what it sounds like. */
-const DOUBTFUL = 0.3;
+/** A span is heard by itself where another language than that of the chunk is more probable. */
+const OTHER_LANGUAGE = 0.4;
 /** A change of language between two spans must make the whole this many times as probable. */
 const CHANGE_ODDS = 4;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
@@ -38,7 +38,8 @@ export async function hearTogether(lane: Lane, chunk: Chunk, request: ChunkReque
   const sounds = spans.map(({ startSec, endSec }, at) =>
     soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
   );
-  const isDoubtful = ({ probabilities }: SpanSound) => (probabilities.get(language) ?? 0) < DOUBTFUL;
+  const isDoubtful = ({ probabilities }: SpanSound) =>
+    [...probabilities].some(([other, probability]) => other !== language && probability > OTHER_LANGUAGE);
   return { sound, spans: sounds, doubtful: new Set(sounds.filter(isDoubtful)) };
 }
 
