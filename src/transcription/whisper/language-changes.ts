@@ -40,14 +40,14 @@ export async function hearTogether(lane: Lane, chunk: Chunk, request: ChunkReque
   );
   const isDoubtful = ({ probabilities }: SpanSound) =>
     [...probabilities].some(([other, probability]) => other !== language && probability > OTHER_LANGUAGE);
-  return { sound, spans: sounds, doubtful: new Set(sounds.filter(isDoubtful)) };
+  return { sound, language, spans: sounds, doubtful: new Set(sounds.filter(isDoubtful)) };
 }
 
 /** The pieces of the chunk between which the language changes; only the chunk where it does not. */
 export async function piecesByLanguage(
   lane: Lane,
   whole: Chunk,
-  { spans, doubtful }: Awaited<ReturnType<typeof hearTogether>>,
+  { language, spans, doubtful }: Awaited<ReturnType<typeof hearTogether>>,
   request: ChunkRequest,
 ): Promise<Chunk[]> {
   const chunk = cutAtPauses(whole);
@@ -59,10 +59,12 @@ export async function piecesByLanguage(
       if (part === undefined || !isWanted(span)) continue;
       heard[at] = soundOf(span.seconds, await languageBySound(lane, part, request), request);
     }
-    return likeliestLanguages(heard, CHANGE_ODDS);
   };
-  if (isOne(await hear((span) => doubtful.has(span)))) return [whole];
-  const languages = await hear((span) => !doubtful.has(span));
+  await hear((span) => doubtful.has(span));
+  // What else is heard together says nothing here: where a span is blurred, others are, too.
+  if (heard.every((span, at) => span === spans[at] || topOf(span) === language)) return [whole];
+  await hear((span) => !doubtful.has(span));
+  const languages = likeliestLanguages(heard, CHANGE_ODDS);
   return splitChunk(
     chunk,
     [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]),
@@ -91,7 +93,8 @@ function soundOf(seconds: number, { probabilities }: LanguageGuess, { languages 
   };
 }
 
-const isOne = ([first, ...others]: string[]): boolean => others.every((language) => language === first);
+/** The most probable language, which `amongAllowed` puts first. */
+const topOf = ({ probabilities }: SpanSound): string | undefined => [...probabilities.keys()][0];
 
 /**
  * The most probable languages of spans in a row, as of the states of a hidden Markov model (Viterbi) in which each
