@@ -55,6 +55,14 @@ test('a model guesses the language', async () => {
   const guess = await model.detectLanguage(second, { audioContext: 0 });
   assert.equal(guess.language, 'en');
   assert.ok(Math.abs((guess.probabilities.fr ?? 0) - 0.2) < 1e-6);
+  const part = { startMs: 0, endMs: 500 };
+  const { parts } = await model.detectLanguage(second, { audioContext: 0, parts: [part, part] });
+  assert.deepEqual(
+    parts?.map(({ language }) => language),
+    ['en', 'en'],
+  );
+  const tooMany = { audioContext: 0, parts: Array(64).fill(part) };
+  await assert.rejects(async () => await model.detectLanguage(second, tooMany), /up to 63 parts/);
   await model.close();
 });
 
