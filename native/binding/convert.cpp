@@ -101,8 +101,8 @@ std::vector<DetectionOptions::Part> read_parts(Napi::Object object, const std::s
   if (value.IsUndefined())
     return parts;
   if (!value.IsArray() || value.As<Napi::Array>().Length() > DetectionOptions::kMostParts)
-    throw argument_error(object.Env(), "up to " + std::to_string(DetectionOptions::kMostParts) + " parts", name,
-                         value);
+    throw argument_error(object.Env(), "up to " + std::to_string(DetectionOptions::kMostParts) + " parts",
+                         name, value);
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); ++i) {
     const Napi::Value each = array[i];

@@ -174,7 +174,8 @@ Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
 Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   const auto given = read_object(info, 1, "options");
-  DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context), read_parts(given, "parts")};
+  DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
+                           read_parts(given, "parts")};
   Callbacks callbacks;
   callbacks.owner = Napi::Persistent(Value());
   return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,

@@ -110,7 +110,8 @@ void fill_inputs(ggml_cgraph* graph, const CallScope& call) {
     const auto keys = static_cast<size_t>(mask->ne[0]);
     const auto all = score_offsets(call.window(), {0, call.window().dense}, keys);
     for (size_t row = 0; row < static_cast<size_t>(mask->ne[1]); ++row) {
-      const auto& offsets = row < call.parts().size() ? score_offsets(call.window(), call.parts()[row], keys) : all;
+      const auto& offsets =
+          row < call.parts().size() ? score_offsets(call.window(), call.parts()[row], keys) : all;
       ggml_backend_tensor_set(mask, offsets.data(), row * mask->nb[1], mask->nb[1]);
     }
   }

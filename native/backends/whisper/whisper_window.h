@@ -35,8 +35,9 @@ struct WindowPart {
 // encoded.
 WhisperWindow whisper_window(int audio, int positions, int whole);
 
-// What is added to the score of each of `keys` keys in an attention, as 16-bit floats: nothing to those of the
-// part, minus infinity to the dense ones beside it and to what is no position, and log(stride) to the others.
+// What is added to the score of each of `keys` keys in an attention, as 16-bit floats: nothing to those of
+// the part, minus infinity to the dense ones beside it and to what is no position, and log(stride) to the
+// others.
 std::vector<uint16_t> score_offsets(const WhisperWindow& window, WindowPart part, size_t keys);
 
 } // namespace voxgate
