@@ -99,6 +99,15 @@ void prepare(Work& work, const block_q8_0* columns, int64_t ldb, int64_t count, 
   }
 }
 
+// Asks for one of the equal parts of a strip of weights.
+void fetch(const block_q8_0* strip, int64_t lda, int64_t part, int64_t parts) {
+  constexpr int64_t kLine = 64;
+  const int64_t lines = (kRows * lda * int64_t{sizeof(block_q8_0)} / parts + kLine - 1) / kLine;
+  const char* from = reinterpret_cast<const char*>(strip) + part * lines * kLine;
+  for (int64_t line = 0; line < lines; ++line, from += kLine)
+    __builtin_prefetch(from, 0, 2);
+}
+
 // The products of small constants below stay under 100.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
@@ -240,9 +249,10 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
   if (params->ith == 0)
     ggml_threadpool_chunk_set(params->threadpool, params->nth);
   ggml_barrier(params->threadpool);
+  const int64_t jobs = strips * panels;
   int64_t prepared = -1;
-  for (int64_t job = params->ith; job < strips * panels;
-       job = ggml_threadpool_chunk_add(params->threadpool, 1)) {
+  for (int64_t job = params->ith, next = job; job < jobs; job = next) {
+    next = ggml_threadpool_chunk_add(params->threadpool, 1);
     const int64_t first_column = job / strips * panel;
     const int64_t last_column = std::min(n, first_column + panel);
     if (prepared != first_column)
@@ -261,6 +271,10 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
 #endif
     for (int64_t column = first_column; column < last_column; column += kColumns) {
       const int64_t from = column - first_column;
+      // While this strip is multiplied, the next one arrives from memory. Where there are few columns, as in
+      // 2 s of speech, waiting for the weights takes as long as the products.
+      if (next < jobs)
+        fetch(rows + next % strips * kRows * lda, lda, from / kColumns, (panel + kColumns - 1) / kColumns);
       kMultiply[static_cast<size_t>(std::min<int64_t>(kColumns, last_column - column))](
           work.strip, sources + from * stride, stride, work.prepared.data() + from * k, k,
           c + column * ldc + first_row, ldc, count);
