@@ -10,7 +10,8 @@ real ones. This model needs the time and the memory of a large one and writes th
     same length, and add up to as much. Layer normalization then finds the mean and the variance of x in it. Its scale
     and offset move into the weights behind it.
   - In the decoder M is the identity on top of such rotated rows, and the text is the same (Chen et al. 2015, Net2Net,
-    arXiv 1511.05641, widens networks in this way).
+    arXiv 1511.05641, widens networks in this way). Where D is less than 2 d, not all of x finds room in those rows,
+    and the variance is an estimate.
   - In the encoder, whose stem ends with a GELU, M can only copy. Where D is no multiple of d, some values have a copy
     more than others, and the mean and the variance are estimates. Texts were the same where this was looked at.
   - Further heads, hidden units and layers compute random numbers that then count for next to nothing.
@@ -68,7 +69,7 @@ class Stream:
 
     def __init__(self, matrix):
         self.matrix = matrix
-        self.reader = matrix * (matrix.shape[1] / matrix.shape[0])
+        self.reader = matrix @ np.linalg.inv(matrix.T @ matrix)
 
     def written(self, weights):
         return self.matrix @ weights
@@ -91,27 +92,30 @@ class Copies(Stream):
 
 
 def rotated(d, D, random):
-    """M for the decoder: the identity, and below it an isometry that keeps sums."""
+    """M for the decoder: the identity, and below it an isometry that keeps sums, or a part of one."""
     rows = D - d
     if rows == 0:
         return np.eye(d, dtype=np.float32)
+    kept = min(rows, d)
 
     def basis(count):
-        """`d` orthogonal columns of length 1, of which the first is constant."""
-        columns = random.standard_normal((count, d))
+        """`kept` orthogonal columns of length 1, of which the first is constant."""
+        columns = random.standard_normal((count, kept))
         columns[:, 0] = 1
         orthogonal, triangular = np.linalg.qr(columns)
         return orthogonal * np.sign(triangular[0, 0])
 
-    below = np.sqrt(rows / d) * basis(rows) @ basis(d).T
+    lengths = np.full(kept, np.sqrt(rows / d * (d - 1) / (kept - 1)))
+    lengths[0] = np.sqrt(rows / d)
+    below = basis(rows) * lengths @ basis(d).T
     return np.concatenate([np.eye(d), below]).astype(np.float32)
 
 
 def widened(small, state, audio_layers, text_layers, random):
     """The tensors of the large model by OpenAI's names, in float32."""
     d = small.numbers[2]
-    if state < 2 * d and state != d:
-        raise SystemExit(f"{state} is neither {d} nor at least {2 * d}")
+    if state < d:
+        raise SystemExit(f"{state} is less than {d}")
     old, new = small.tensors, {}
     encoder, decoder = Copies(d, state), Stream(rotated(d, state, random))
 

@@ -26,6 +26,13 @@ void ask_for_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t b
 #endif
 }
 
+bool ask_for_large_pages(ggml_backend_buffer_t buffer) {
+  if (buffer == nullptr || !ggml_backend_buffer_is_host(buffer))
+    return false;
+  ask_for_large_pages(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
+  return true;
+}
+
 void refuse_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] size_t bytes) {
 #ifdef __linux__
   advise(begin, bytes, MADV_NOHUGEPAGE);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ggml-backend.h>
+
 #include <cstddef>
 
 namespace voxgate {
@@ -9,6 +11,9 @@ namespace voxgate {
 // MB of weights takes 3.0 ms in pages of 4 KB and 2.4 ms in pages of 2 MB. On a system without large pages
 // nothing changes.
 void ask_for_large_pages(void* begin, size_t bytes);
+
+// The same under a buffer. Returns whether it lies in the memory of the processor.
+bool ask_for_large_pages(ggml_backend_buffer_t buffer);
 
 // The contrary, for memory of which only small parts are used, far from each other.
 void refuse_large_pages(void* begin, size_t bytes);

@@ -3,6 +3,7 @@
  * known durations for any input.
  */
 import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type ChunkOptions, NativeError } from '../../src/engine/types.ts';
@@ -49,6 +50,21 @@ test('the model says what it is', () => {
   assert.equal(model.info.languages.length, 25);
   assert(model.info.languages.includes('en') && !model.info.languages.includes('ja'));
   assert(model.info.memoryBytes > 35_000);
+});
+
+test('weights lie in large pages', { skip: !existsSync('/sys/kernel/mm/transparent_hugepage') }, async () => {
+  const advised = () =>
+    readFileSync('/proc/self/smaps', 'utf8')
+      .split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
+      .filter((mapping) => /^VmFlags:.* hg\b/m.test(mapping))
+      .reduce((sum, mapping) => sum + Number(/^Size: +(\d+) kB/m.exec(mapping)?.[1]), 0);
+  const before = advised();
+  const wide = new URL('./data/parakeet-wide.bin', import.meta.url).pathname;
+  await using more = disposable(
+    await engine.loadModel({ family: 'parakeet', path: wide, device: 'cpu', threads: 1 }),
+  );
+  assert(more.model.info.memoryBytes > 130_000);
+  assert(advised() >= before + 100, `${before} kB, then ${advised()} kB`);
 });
 
 test('tokens have their text, times and probability', async () => {

@@ -1,6 +1,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
+#include "backends/large_pages.h"
 #include "backends/parakeet/parakeet_filters.h"
 #include "backends/upstream_failure.h"
 
@@ -9,6 +10,18 @@
 #include <ggml-cpp.h>
 #include <ggml.h>
 #include <parakeet.h>
+
+namespace voxgate::parakeet_internals {
+
+// Instead of ggml_backend_alloc_ctx_tensors_from_buft. The weights are read from end to end for each chunk.
+// Test: "weights lie in large pages" (test/native/parakeet.test.ts).
+static ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {
+  auto* buffer = needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(context, type));
+  ask_for_large_pages(buffer);
+  return buffer;
+}
+
+} // namespace voxgate::parakeet_internals
 
 // A copy with the changes of native/patches/whisper.
 #include <patched/src/parakeet.cpp> // NOLINT(bugprone-suspicious-include): its statics are reached

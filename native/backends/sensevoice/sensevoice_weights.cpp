@@ -140,9 +140,7 @@ SenseVoiceWeights::SenseVoiceWeights(GgufFile& file, const SenseVoiceShape& shap
   buffer_.reset(ggml_backend_alloc_ctx_tensors_from_buft(context_.get(), buffer_type));
   if (!buffer_)
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights of the model");
-  if (ggml_backend_buffer_is_host(buffer_.get()))
-    ask_for_large_pages(ggml_backend_buffer_get_base(buffer_.get()),
-                        ggml_backend_buffer_get_size(buffer_.get()));
+  ask_for_large_pages(buffer_.get());
   ggml_backend_buffer_set_usage(buffer_.get(), GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
 
   std::vector<char> raw;

@@ -11,16 +11,6 @@
 #include <ggml.h>
 
 namespace voxgate {
-namespace {
-
-bool in_large_pages(ggml_backend_buffer_t buffer) {
-  if (buffer == nullptr || !ggml_backend_buffer_is_host(buffer))
-    return false;
-  ask_for_large_pages(ggml_backend_buffer_get_base(buffer), ggml_backend_buffer_get_size(buffer));
-  return true;
-}
-
-} // namespace
 
 ggml_status compute_graph(CallScope* call, ggml_backend_sched_t scheduler, ggml_cgraph* graph) {
   if (call != nullptr) {
@@ -44,13 +34,13 @@ ggml_status compute_graph(CallScope* call, ggml_backend_sched_t scheduler, ggml_
 
 ggml_backend_buffer_t alloc_weights(ggml_context* context, ggml_backend_buffer_type_t type) {
   auto* buffer = needed_for_weights(ggml_backend_alloc_ctx_tensors_from_buft(context, type));
-  seam_counts.weights_in_large_pages += in_large_pages(buffer) ? 1 : 0;
+  seam_counts.weights_in_large_pages += ask_for_large_pages(buffer) ? 1 : 0;
   return buffer;
 }
 
 ggml_backend_buffer_t alloc_cache(ggml_context* context, ggml_backend_t backend) {
   auto* buffer = ggml_backend_alloc_ctx_tensors(context, backend);
-  seam_counts.caches_in_large_pages += in_large_pages(buffer) ? 1 : 0;
+  seam_counts.caches_in_large_pages += ask_for_large_pages(buffer) ? 1 : 0;
   return buffer;
 }
 
