@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { seededRandom } from '../../bench/common/random.ts';
-import { overlapShare, planned, spansOf } from '../../bench/speakers/conversations/plan.ts';
+import { planned, spansOf } from '../../bench/speakers/conversations/plan.ts';
 import { rttmLines, stmLines } from '../../bench/speakers/conversations/reference.ts';
 import { rendered } from '../../bench/speakers/conversations/rendering.ts';
 import { type Conversation, conversations, isTuning } from '../../bench/speakers/conversations/set.ts';
@@ -80,6 +80,24 @@ test('the turns of a conversation are where its speakers are heard, and nowhere 
     rmSync(folder, { recursive: true });
   }
 });
+
+/** The share of the time with speech in which two or more speak. */
+function overlapShare(spans: readonly (readonly Span[])[]): number {
+  const edges = spans
+    .flat()
+    .flatMap(({ start, end }) => [
+      { at: start, step: 1 },
+      { at: end, step: -1 },
+    ])
+    .toSorted((a, b) => a.at - b.at);
+  let [count, before, some, several] = [0, 0, 0, 0];
+  for (const { at, step } of edges) {
+    if (count > 0) some += at - before;
+    if (count > 1) several += at - before;
+    [count, before] = [count + step, at];
+  }
+  return some === 0 ? 0 : several / some;
+}
 
 test('a plan hears every speaker, never one of them twice at once, and comes out the same', () => {
   for (const overlap of [0, 0.1, 0.2]) {

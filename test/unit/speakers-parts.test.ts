@@ -415,6 +415,20 @@ test('where two speak at once a word goes on with the speaker before it', () => 
   assert.equal(bySpeaker(words, turns, 'B').length, 1);
 });
 
+test('the last word where two speak goes on with the speaker before, whose turn may end a little sooner', () => {
+  const turns = [
+    { speaker: 'A', start: 0, end: 2.95 },
+    { speaker: 'B', start: 1, end: 3 },
+  ];
+  const word = { text: ' x', start: 2.5, end: 3, tokens: [] };
+  const of = (before: string, last = word) =>
+    bySpeaker({ start: 2, end: 3, words: [last] } as never, turns, before)[0]?.speaker;
+  assert.deepEqual([of('A'), of('B')], ['A', 'B']);
+  assert.equal(of('A', { ...word, start: 2.8 }), 'A');
+  assert.equal(of('A', { ...word, start: 2.8, end: 3.1 }), 'A');
+  assert.equal(of('A', { ...word, start: 2.9 }), 'A');
+});
+
 test('a word outside of all turns belongs to the nearest, and without turns to the speaker before', () => {
   const turns = [
     { speaker: 'A', start: 0, end: 1 },
@@ -447,20 +461,6 @@ test('the share of a speaker is of the frames that both windows have', () => {
   const next = { ...window, firstFrame: 2, voices: [] };
   assert.deepEqual(sharesOf(next, 0, [window], 3), [0, 0, 1]);
   assert.deepEqual(sharesOf(next, 1, [window], 3), [0, 0, 0]);
-});
-
-test('where two speak at once, a word goes on with the speaker before it', () => {
-  const turns = [
-    { speaker: 'A', start: 0, end: 2.95 },
-    { speaker: 'B', start: 1, end: 3 },
-  ];
-  const word = { text: ' x', start: 2.5, end: 3, tokens: [] };
-  const of = (before: string, last = word) =>
-    bySpeaker({ start: 2, end: 3, words: [last] } as never, turns, before)[0]?.speaker;
-  assert.deepEqual([of('A'), of('B')], ['A', 'B']);
-  assert.equal(of('A', { ...word, start: 2.8 }), 'A');
-  assert.equal(of('A', { ...word, start: 2.8, end: 3.1 }), 'A');
-  assert.equal(of('A', { ...word, start: 2.9 }), 'A');
 });
 
 test('where the windows disagree about who speaks, the speaker before goes on', () => {

@@ -83,24 +83,6 @@ export function spansOf<T extends Said>(turns: readonly Turn<T>[], speaker: numb
   return merged(spans.toSorted((a, b) => a.start - b.start));
 }
 
-/** The share of the time with speech in which two or more speak. */
-export function overlapShare(spans: readonly (readonly Span[])[]): number {
-  const edges = spans
-    .flat()
-    .flatMap(({ start, end }) => [
-      { at: start, step: 1 },
-      { at: end, step: -1 },
-    ])
-    .toSorted((a, b) => a.at - b.at);
-  let [count, before, some, several] = [0, 0, 0, 0];
-  for (const { at, step } of edges) {
-    if (count > 0) some += at - before;
-    if (count > 1) several += at - before;
-    [count, before] = [count + step, at];
-  }
-  return some === 0 ? 0 : several / some;
-}
-
 function overlapSec(before: number, own: number, random: () => number): number {
   const most = Math.min(LONGEST_OVERLAP_SEC + own, 0.9 * before, random() < 0.5 ? 0.6 * own : own + 2);
   return LEAST_OVERLAP_SEC + random() * Math.max(0, most - LEAST_OVERLAP_SEC);

@@ -18,6 +18,9 @@ export interface Conversation extends Talk {
   room: boolean;
 }
 
+/** What a conversation has of its own; the rest is the same for most. */
+type OfClass = Pick<Conversation, 'speakers' | 'seconds' | 'overlap'> & Partial<Conversation>;
+
 const TURN_SEC = [0.5, 15] as const;
 /** People in a meeting answer quickly. */
 const MEETING_TURN_SEC = [0.5, 8] as const;
@@ -38,67 +41,49 @@ export function conversations(): Conversation[] {
 }
 
 function half(tuning: boolean): Conversation[] {
-  const places = { telephone: false, distant: false, room: false, snrDb: null, turnSec: TURN_SEC };
+  const made = (stem: string, conversationClass: ConversationClass, rest: OfClass): Conversation => ({
+    ...{ telephone: false, distant: false, room: false, snrDb: null, turnSec: TURN_SEC },
+    name: nameOf(stem, tuning),
+    conversationClass,
+    tuning,
+    ...rest,
+  });
   let index = 0;
   const mixed = (['clean', 'noise', 'telephone', 'distant'] as const).flatMap((conversationClass, row) =>
     SPEAKERS.map((speakers) => {
       index += 1;
-      return {
-        ...places,
-        name: nameOf(`${conversationClass}-${speakers}`, tuning),
-        conversationClass,
-        tuning,
+      return made(`${conversationClass}-${speakers}`, conversationClass, {
         speakers,
         seconds: LENGTHS_SEC[(index + row) % LENGTHS_SEC.length] ?? 60,
         overlap: speakers === 1 ? 0 : (OVERLAPS[(index + row) % OVERLAPS.length] ?? 0),
         telephone: conversationClass === 'telephone',
         distant: conversationClass === 'distant',
         snrDb: conversationClass === 'noise' ? (SNRS_DB[index % SNRS_DB.length] ?? 10) : null,
-      };
+      });
     }),
   );
-  const long = {
-    ...places,
-    name: nameOf('long-4', tuning),
-    conversationClass: 'long' as const,
-    tuning,
-    speakers: 4,
-    seconds: 600,
-    overlap: 0.1,
-    snrDb: 20,
+  const long = made('long-4', 'long', { speakers: 4, seconds: 600, overlap: 0.1, snrDb: 20 });
+  const short = (
+    conversationClass: 'meeting' | 'room',
+    i: number,
+    rest: Omit<OfClass, 'speakers' | 'seconds'>,
+  ) => {
+    const speakers = 2 + (i % 3);
+    const stem = `${conversationClass}${i + 1}-${speakers}`;
+    return made(stem, conversationClass, { speakers, seconds: 30, distant: true, ...rest });
   };
-  const meetings = Array.from({ length: MEETINGS }, (_, i) => {
-    const speakers = 2 + (i % 3);
-    return {
-      ...places,
-      name: nameOf(`meeting${i + 1}-${speakers}`, tuning),
-      conversationClass: 'meeting' as const,
-      tuning,
-      speakers,
-      seconds: 30,
-      overlap: 0.2 + 0.05 * (i % 4),
-      turnSec: MEETING_TURN_SEC,
-      distant: true,
-      snrDb: 15,
-    };
-  });
-  const rooms = Array.from({ length: ROOMS }, (_, i) => {
-    const speakers = 2 + (i % 3);
-    return {
-      ...places,
-      name: nameOf(`room${i + 1}-${speakers}`, tuning),
-      conversationClass: 'room' as const,
-      tuning,
-      speakers,
-      seconds: 30,
+  const meetings = Array.from({ length: MEETINGS }, (_, i) =>
+    short('meeting', i, { overlap: 0.2 + 0.05 * (i % 4), turnSec: MEETING_TURN_SEC, snrDb: 15 }),
+  );
+  const rooms = Array.from({ length: ROOMS }, (_, i) =>
+    short('room', i, {
       overlap: 0.15 + 0.05 * (i % 5),
       pauseSec: ROOM_PAUSES_SEC[i % ROOM_PAUSES_SEC.length] ?? 1,
       turnSec: ROOM_TURN_SEC,
-      distant: true,
       room: true,
       snrDb: ROOM_SNRS_DB[Math.floor(i / 3) % ROOM_SNRS_DB.length] ?? 10,
-    };
-  });
+    }),
+  );
   return [...mixed, long, ...meetings, ...rooms];
 }
 
