@@ -225,11 +225,13 @@ test('a speaker who is never heard alone has the label that the windows before g
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => from + i);
 
 test('a pause ends a piece, a long one is cut into equal parts, and a short one is none', () => {
-  const frames = [...range(0, 60), ...range(66, 100), ...range(110, 140), ...range(200, 500)];
+  const runs = [range(0, 60), range(66, 100), range(110, 140), range(150, 175), range(200, 500)];
+  const frames = runs.flat();
   assert.deepEqual(
     piecesOf(frames).map((piece) => [piece[0], piece.at(-1), piece.length]),
     [
       [0, 99, 94],
+      [110, 139, 30],
       [200, 349, 150],
       [350, 499, 150],
     ],
@@ -275,6 +277,23 @@ test('two persons whom a window takes for one become two, each with its own fram
     voices: [{ ...mixed, pieces: [pieceOf(0, 0, 120)] }, null, null],
   };
   assert.deepEqual(separated(whole), whole);
+});
+
+test('a short piece makes no speaker, and goes with the nearest where there are two', () => {
+  const active = new Uint8Array(589).fill(1, 0, 120).fill(1, 150, 180).fill(1, 200, 300);
+  const voicesOf = (pieces: ReturnType<typeof pieceOf>[]) =>
+    separated({
+      ...{ firstFrame: 0, active, expected },
+      voices: [{ direction: voiceOf(0), weight: 1, aloneSec: 4, pieces }],
+    }).voices;
+  const short = pieceOf(2, 150, 180);
+  assert.equal(voicesOf([pieceOf(0, 0, 120), short]).length, 1);
+  const two = voicesOf([pieceOf(0, 0, 120), short, pieceOf(1, 200, 300)]);
+  assert.deepEqual(
+    two.map((voice) => voice?.pieces.map(({ from }) => from)),
+    [[0], [150, 200]],
+  );
+  assert(cosine(two[1]?.direction ?? voiceOf(0), voiceOf(1)) > 0.999);
 });
 
 test('a window never gets more speakers than a byte has bits', () => {

@@ -13,7 +13,9 @@ const PAUSE_FRAMES = 6;
 /** A longer piece is cut into equal ones, because speakers may follow each other without a pause. */
 const LONGEST_SEC = 3;
 /** Shorter pieces say too little of a voice. */
-const LEAST_SEC = 0.8;
+const LEAST_SEC = 0.5;
+/** Two persons are told apart by longer pieces. Shorter ones only get the label of whom they are most like. */
+const LEAST_APART_SEC = 0.8;
 /** Pieces of one local speaker that are less alike are of two persons. */
 const ONE_VOICE = 0.45;
 /** A piece that is so much more like another speaker of the audio than like its own is that one's. */
@@ -68,20 +70,29 @@ export function separated(window: WindowSpeakers): WindowSpeakers {
   return { ...window, active, voices };
 }
 
-/** The pieces of each voice. */
+const tellsApart = ({ weight }: Piece) => weight >= LEAST_APART_SEC;
+
+/** The pieces of each voice. One that is too short to tell voices apart goes with the nearest. */
 function byVoice(pieces: readonly Piece[]): Piece[][] {
-  const points = pieces.map(({ direction, weight }, i) => centroidOf({ direction, weight }, i));
+  const long = pieces.filter(tellsApart);
+  const points = long.map(({ direction, weight }, i) => centroidOf({ direction, weight }, i));
+  const of = groupsBelow(points, ONE_VOICE);
   const groups = new Map<number, Piece[]>();
-  groupsBelow(points, ONE_VOICE).forEach((group, i) => {
-    const piece = pieces[i];
-    if (piece !== undefined) groups.set(group, [...(groups.get(group) ?? []), piece]);
-  });
+  for (const piece of pieces) {
+    const away = ({ from, to }: Piece) => Math.max(from - piece.to, piece.from - to); // negative: itself
+    const nearest = long.reduce((best, one) => (away(one) < away(best) ? one : best), long[0] ?? piece);
+    const group = of[long.indexOf(nearest)] ?? 0;
+    groups.set(group, [...(groups.get(group) ?? []), piece]);
+  }
   return [...groups.values()];
 }
 
 /** @param whole the voice of all of the pieces, and of what is too short to be one */
 function voiceOf(pieces: readonly Piece[], whole: LocalVoice): LocalVoice {
-  const { direction, weight: aloneSec } = pieces.map((piece) => centroidOf(piece, 0)).reduce(joined);
+  const { direction, weight: aloneSec } = pieces
+    .filter(tellsApart)
+    .map((piece) => centroidOf(piece, 0))
+    .reduce(joined);
   return { direction, aloneSec, weight: (whole.weight * aloneSec) / whole.aloneSec, pieces };
 }
 
