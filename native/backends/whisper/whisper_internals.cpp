@@ -411,7 +411,7 @@ std::vector<std::vector<float>> language_probabilities(whisper_context& context,
     state.batch.seq_id[text][0] = static_cast<whisper_seq_id>(text);
     state.batch.logits[text] = 1;
   }
-  decode_batch(context, state, threads, false);
+  decode_batch(context, state, threads, nullptr);
   ++seam_counts.prompts;
   std::vector<std::vector<float>> result;
   for (size_t text = 0; text < texts; ++text) {
