@@ -154,7 +154,8 @@ TEST("sensevoice: the longest chunk and the shortest are recognized") {
       }
     }
     float sum = 0;
-    for (const auto& guess : backend->detect_language(samples, {0}, {}).front())
+    const auto heard = backend->detect_language(samples, {0}, {});
+    for (const auto& guess : heard.front())
       sum += guess.probability;
     CHECK(std::abs(sum - 1) < 1e-5F);
   }
