@@ -112,7 +112,7 @@ for (const id of forms) {
 function classOf(id: string, form: Form): ClipClass {
   const clips = groups
     .flatMap((prompts) => form.clips?.(prompts) ?? prompts)
-    .map((prompt) => ({ ...prompt, language: form.detected === true ? 'auto' : prompt.spoken }));
+    .map((prompt) => ({ ...prompt, language: form.detected ? 'auto' : prompt.spoken }));
   return {
     id,
     title: form.title,
@@ -123,7 +123,7 @@ function classOf(id: string, form: Form): ClipClass {
     vad: form.vad ?? false,
     stream: form.stream ?? false,
     timed: form.timed ?? false,
-    detected: form.detected ?? false,
+    detected: form.detected !== undefined,
   };
 }
 

@@ -7,7 +7,8 @@ export interface Form {
   title: string;
   timed?: boolean;
   stream?: boolean;
-  detected?: boolean;
+  /** Whether no language is given; `changing` where a clip has several, so that none of them is right for all of it. */
+  detected?: true | 'changing';
   /** Recordings with long pauses, which faster-whisper would fill with words unless its own filter removes them. */
   vad?: boolean;
   /** Makes the clips out of the prompts of one group. */
@@ -55,7 +56,7 @@ export const FORMS: Readonly<Record<string, Form>> = {
   },
   'two-languages': {
     title: `A sentence in each of two languages in turn, pauses of ${IN_TURNS.pauseSec} s, language detected`,
-    detected: true,
+    detected: 'changing',
     vad: true,
     clips: inTurns,
   },
