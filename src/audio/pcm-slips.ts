@@ -15,7 +15,7 @@ export interface Slip {
   sec: number;
 }
 
-/** More places are not looked at. Between two of them a slip that another one cancels is not seen. */
+/** A place a second is looked at, and no more than these. Between two a slip that another one cancels is not seen. */
 const PLACES = 16;
 /** Samples of each channel that are looked at in one place. */
 const SAMPLES = 1024;
@@ -57,18 +57,24 @@ export function withoutSlips(path: string, slips: readonly Slip[]): Readable {
 export async function findSlips(readAt: ReadAt, fileBytes: number): Promise<Slip[]> {
   const layout = await readPcmLayout(readAt, fileBytes);
   if (layout === null) return [];
-  const { start, bytes, width, channels } = layout;
+  const { start, bytes, width, channels, rate } = layout;
   const frame = width * channels;
   const frames = Math.floor((bytes - width) / frame) - SAMPLES;
-  const phaseAt = async (at: number) =>
-    phaseOf(await readAt(start + at * frame, SAMPLES * frame + width), layout);
-  const places = Math.min(PLACES, Math.floor(frames / SAMPLES));
-  if (places < 1) return [];
+  if (frames < SAMPLES) return [];
+  const partAt = (at: number) => readAt(start + at * frame, SAMPLES * frame + width);
+  const phaseAt = async (at: number) => phaseOf(await partAt(at), layout);
+  const count = Math.min(PLACES, Math.ceil(frames / rate));
+  const places: { at: number; part: Buffer }[] = [];
+  for (let i = 0; i <= count; i += 1) {
+    const at = Math.floor((frames * i) / count);
+    places.push({ at, part: await partAt(at) });
+  }
+  // Nearly every file ends here, so this has to be quick.
+  if (!layout.isFloat && !places.some(({ part }) => isLeftToChance(part, layout))) return [];
   const slips: Slip[] = [];
   let last: { at: number; phase: number } | null = null;
-  for (let i = 0; i <= places; i += 1) {
-    const at = Math.floor((frames * i) / places);
-    const phase = await phaseAt(at);
+  for (const { at, part } of places) {
+    const phase = phaseOf(part, layout);
     if (phase === null) continue;
     // What is never right is no sound that slipped.
     if (last === null && phase !== 0) return [];
@@ -125,6 +131,20 @@ function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
   return phase < 0 ? null : phase;
 }
 
+/** Whether the highest byte of a channel, as the header has it, may hold anything. */
+function isLeftToChance(part: Buffer, { width, channels, isBigEndian }: PcmLayout): boolean {
+  const highest = isBigEndian ? 0 : width - 1;
+  return Array.from({ length: Math.min(channels, MAX_CHANNELS) }, (_, channel) => {
+    const counts = new Float64Array(256);
+    for (let at = channel * width + highest; at < part.length; at += width * channels)
+      counts[part[at] as number] = (counts[part[at] as number] as number) + 1;
+    return unevennessOf(counts);
+  }).some((unevenness) => unevenness < MAX_UNEVENNESS);
+}
+
+const unevennessOf = (counts: Float64Array) =>
+  (256 * counts.reduce((sum, count) => sum + count * count, 0)) / SAMPLES ** 2;
+
 /** The samples of one channel in full scale of 1. */
 function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, isFloat }: PcmLayout) {
   const read = isFloat
@@ -152,13 +172,12 @@ function readingOf(samples: Float64Array, isFloat: boolean): Reading {
     const value = Math.floor(sample * 128) + 128;
     counts[value] = (counts[value] ?? 0) + 1;
   }
-  const unevenness = (256 * counts.reduce((sum, count) => sum + count * count, 0)) / SAMPLES ** 2;
   const energy = energyOf(samples, 0);
   const lags = Array.from({ length: MAX_LAG }, (_, lag) => lag + 1);
   return {
     steps: energyOf(samples, 1),
     isNoise:
-      unevenness < MAX_UNEVENNESS &&
+      unevennessOf(counts) < MAX_UNEVENNESS &&
       lags.every((lag) => Math.abs(1 - energyOf(samples, lag) / (2 * energy)) < MAX_CORRELATION),
     isSound: counts.filter((count) => count > 0).length >= LEAST_VALUES,
   };
