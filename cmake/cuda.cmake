@@ -18,7 +18,21 @@ if(VOXGATE_CUBLAS)
   endforeach()
 endif()
 
-# This runs after ggml's own files and tells the backend where the libraries lie that it needs at run time.
+# The libraries of CUDA that a target needs are looked for beside it alone: the folders of this machine mean nothing to
+# another one. A package holds copies of them there, and the folder of the build has links.
+function(voxgate_keep_beside target folder)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+  file(MAKE_DIRECTORY "${folder}")
+  foreach(library IN LISTS ARGN)
+    file(REAL_PATH "${library}" real)
+    if(NOT real MATCHES "/(lib[A-Za-z]+\\.so\\.[0-9]+)[^/]*$")
+      message(FATAL_ERROR "${library} is no library of CUDA")
+    endif()
+    file(CREATE_LINK "${real}" "${folder}/${CMAKE_MATCH_1}" SYMBOLIC)
+  endforeach()
+endfunction()
+
+# This runs after ggml's own files.
 function(voxgate_finish_cuda)
   find_package(CUDAToolkit REQUIRED)
   get_target_property(sources ggml-cuda SOURCES)
@@ -31,10 +45,9 @@ function(voxgate_finish_cuda)
   # Those of a folder whose headers are the original ones, which are included by their names alone.
   set_target_properties(ggml-cuda PROPERTIES SOURCES "${sources};${patched}")
   target_include_directories(ggml-cuda PRIVATE "${original}")
-  set(folders "$ORIGIN" "${CUDAToolkit_LIBRARY_DIR}")
   if(VOXGATE_CUBLAS)
     target_include_directories(ggml-cuda SYSTEM PRIVATE "${VOXGATE_CUBLAS}/include")
-    list(APPEND folders "${VOXGATE_CUBLAS}/lib")
   endif()
-  set_target_properties(ggml-cuda PROPERTIES INSTALL_RPATH "${folders}")
+  voxgate_keep_beside(ggml-cuda "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}"
+                      "${CUDA_cudart_LIBRARY}" "${CUDA_cublas_LIBRARY}" "${CUDA_cublasLt_LIBRARY}")
 endfunction()

@@ -1,5 +1,5 @@
 /** Compiles one of ggml's backends for GPUs into a library, and puts it beside the addon, which loads it at run time. */
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { compile, configure } from './cmake.mjs';
 import { ROOT } from './tools.mjs';
@@ -40,11 +40,21 @@ export function buildGpuLibrary(backend, definitions, { title, jobs, whisperSour
   );
 }
 
-/** Copies the libraries that were compiled into the folder of the addon, which may have been made again since. */
+/**
+ * Puts the libraries that were compiled into the folder of the addon, which may have been made again since. What they
+ * need of others is linked beside them, because they look nowhere else.
+ */
 export function putGpuLibrariesInto(folder) {
   for (const backend of BACKENDS) {
-    const name = `libggml-${backend}.so`;
-    const library = join(ROOT, `build-${backend}`, 'lib', name);
-    if (existsSync(library)) copyFileSync(library, join(folder, name));
+    const from = join(ROOT, `build-${backend}`, 'lib');
+    const library = `libggml-${backend}.so`;
+    if (!existsSync(join(from, library))) continue;
+    copyFileSync(join(from, library), join(folder, library));
+    for (const { name } of readdirSync(from, { withFileTypes: true }).filter((entry) =>
+      entry.isSymbolicLink(),
+    )) {
+      rmSync(join(folder, name), { force: true });
+      symlinkSync(readlinkSync(join(from, name)), join(folder, name));
+    }
   }
 }

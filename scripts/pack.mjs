@@ -23,6 +23,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -103,14 +104,16 @@ function ofCuda(path) {
   const { stdout } = spawnSync('ldd', [path], { encoding: 'utf8' });
   return [...stdout.matchAll(/^\s*(libcu(?:dart|blas|blasLt)\.so\.\d+) => (.+?)(?: \(0x.*)?$/gm)].map(
     ([, name, found]) =>
-      existsSync(found) ? found : fail(`${name}, which ${path} needs, was not found: set LD_LIBRARY_PATH`),
+      existsSync(found)
+        ? found
+        : fail(`${name}, which ${path} needs, was not found: npm run build -- cuda links it`),
   );
 }
 
 /** NVIDIA's license, which lies with a toolkit, or with cuBLAS of the Python package index. */
 function licenseOfCuda(paths) {
   for (const path of paths)
-    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+    for (let folder = dirname(realpathSync(path)); folder !== dirname(folder); folder = dirname(folder)) {
       const wheels = readdirSync(folder).filter((name) => /^nvidia_cublas.*\.dist-info$/.test(name));
       const names = [
         'EULA.txt',

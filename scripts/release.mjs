@@ -5,7 +5,8 @@
  *
  * In a clone of the last commit it sets the version, gives the changes below `Unreleased` a heading, commits and tags.
  * There it makes the packages of npm, a bill of materials, and the checksums of both. At the end it prints the commands
- * that publish them. Each --gpu, such as `build-cuda`, adds the package of a library for GPUs that was compiled here. This tree stays as it is, so that a release that is not wanted after all is removed with its folder.
+ * that publish them. Each --gpu, such as `build-cuda`, adds the package of a library for GPUs that was compiled here.
+ * This tree stays as it is, so that a release that is not wanted after all is removed with its folder.
  *
  * A dry run builds nothing: it takes the node_modules and the addon of this tree, for whichever processor that is, and
  * the last commit of any branch. It ends within seconds, so every check makes one.

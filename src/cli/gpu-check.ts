@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts';
 import { type ChosenDevice, explainCpu } from '../engine/device.ts';
 import type { NvidiaFacts } from '../engine/nvidia.ts';
+import { howToGetGpuLibrary } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { findModel } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
@@ -64,7 +65,7 @@ function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFa
       ? `${missing} of the driver is not here: start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or outside of one install the driver's libraries`
       : null;
   if (missing !== undefined)
-    return `the CUDA library needs ${missing}: install that version of ${nameOf(missing)}, or the package that holds it`;
+    return `the CUDA library needs ${nameOf(missing)}, and ${missing} is not beside it: ${howToGetGpuLibrary('cuda')}`;
   if (unloaded !== undefined)
     return `the CUDA library cannot be loaded (${unloaded}): build or install it again`;
   const error = gpuErrors

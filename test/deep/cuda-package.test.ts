@@ -36,6 +36,14 @@ async function installed(t: TestContext, build: string): Promise<string> {
   return prefix;
 }
 
+/** The folders in which a library looks for those that it needs. */
+function runPath(library: string): string[] {
+  const said = execFileSync('readelf', ['--dynamic', library], { encoding: 'utf8' });
+  return [...said.matchAll(/\((?:RUNPATH|RPATH)\).*\[(.*)\]/g)].flatMap(([, folders = '']) =>
+    folders.split(':'),
+  );
+}
+
 /** Loads the addon of the package with its GPUs, every symbol of the library, and prints what is in memory then. */
 const LOAD = (voxgate: string, library: string) => `
   import { constants } from 'node:os';
@@ -58,7 +66,9 @@ for (const [what, build] of [
   test(`${what} are found and loaded without CUDA, and say why the CPU computes`, { skip }, async (t) => {
     if (build !== null && !existsSync(join(build, 'lib/libggml-cuda.so')))
       return t.skip('there is no CUDA library: npm run build -- cuda');
-    const prefix = await installed(t, build ?? stubBuild(dir));
+    const made = build ?? stubBuild(dir);
+    assert.deepEqual(runPath(join(made, 'lib/libggml-cuda.so')), ['$ORIGIN']);
+    const prefix = await installed(t, made);
     const modules = join(prefix, 'lib/node_modules');
     const folder = join(modules, NAME);
     const files = readdirSync(folder);
@@ -112,7 +122,7 @@ test('a package without a library that CUDA should have brought names it', { ski
   const voxgate = join(dir, 'prefix/bin/voxgate');
   const env = { ...settings, LD_LIBRARY_PATH: join(dir, 'driver'), SVC_DEVICE: 'cuda' };
   const { stdout } = await run(voxgate, ['doctor', '--verbose'], env);
-  assert.match(stdout, /needs libcublas\.so\.\d+: install that version of cuBLAS, or the package/);
+  assert.match(stdout, /needs cuBLAS, and libcublas\.so\.\d+ is not beside it: run npm install -g https:\S+/);
 
   rmSync(folder, { recursive: true });
   const without = await run(voxgate, ['doctor', '--verbose'], env);

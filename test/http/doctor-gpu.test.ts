@@ -117,7 +117,7 @@ test('a library that CUDA or the driver should have brought', async (t) => {
     gpuLoadErrors: { cuda: `${library}: cannot open shared object file: No such file or directory` },
   });
   const cublas = await said(t, { info: error('libcublas.so.12') });
-  assert.match(cublas, /needs libcublas\.so\.12: install that version of cuBLAS/);
+  assert.match(cublas, /needs cuBLAS, and libcublas\.so\.12 is not beside it: run npm run build -- cuda$/);
   const driver = await said(t, { info: error('libcuda.so.1') });
   assert.match(driver, /libcuda\.so\.1 of the driver .*NVIDIA_DRIVER_CAPABILITIES=compute,utility/);
   const none = await said(t, { files: {}, gpu: null, info: error('libcuda.so.1') });
