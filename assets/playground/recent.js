@@ -104,6 +104,7 @@ export function createRecent({ list, empty, forgetAll, keep, problem }, onOpen) 
   keep.addEventListener('change', () => keepAnything(keep.checked));
 
   attempt(async () => {
+    await takes.recover();
     await draw();
     const before = remembered();
     if (before !== null && keepsAnything()) await reopen(before, true);

@@ -18,17 +18,25 @@
  * types. Every function rejects with an Error whose message is a sentence for the visitor.
  */
 
+import { inTab } from './storage.js';
+
 const MOST_TAKES = 20;
 const MOST_BYTES = 200_000_000;
 /** A longer sound is not kept; its text is. */
 export const MOST_SOUND_BYTES = 50_000_000;
 
 const STORES = ['takes', 'sounds'];
+/** The changes that are on their way into the database, where a reload would end them. */
+const UNSAVED = 'voxgate-unsaved';
 
 export function createTakes() {
   let database = null;
   /** The changes that wait for their turn, by id. */
   const changed = new Map();
+  /** Those and the ones that are being written, by id. */
+  const unsaved = new Map();
+
+  const noteUnsaved = () => inTab.set(UNSAVED, unsaved.size === 0 ? null : JSON.stringify([...unsaved]));
 
   /** @param work (takes, sounds: IDBObjectStore) => Promise, which waits for nothing but these stores */
   async function transact(mode, work) {
@@ -75,6 +83,34 @@ export function createTakes() {
     if (over.length > 0) await remove(...over.map(({ id }) => id));
   }
 
+  /** Changes a take, unless it is forgotten. */
+  async function update(id, changes) {
+    unsaved.set(id, { ...unsaved.get(id), ...changes });
+    noteUnsaved();
+    const waiting = changed.has(id);
+    changed.set(id, { ...changed.get(id), ...changes });
+    if (waiting) return;
+    try {
+      await write(id);
+    } finally {
+      if (!changed.has(id)) unsaved.delete(id);
+      noteUnsaved();
+    }
+  }
+
+  async function write(id) {
+    let all = null;
+    await transact('readwrite', async (takes) => {
+      const take = await done(takes.get(id));
+      all = changed.get(id);
+      changed.delete(id);
+      if (take !== undefined) await done(takes.put({ ...take, ...all, id }));
+    }).catch((error) => {
+      if (all === null) changed.delete(id);
+      throw error;
+    });
+  }
+
   return {
     list,
     remove: (id) => remove(id),
@@ -114,21 +150,12 @@ export function createTakes() {
         return { ...take, sound: sound ? new File([sound], take.name, { type: sound.type }) : null };
       }),
 
-    /** Changes a take, unless it is forgotten. */
-    async update(id, changes) {
-      const waiting = changed.has(id);
-      changed.set(id, { ...changed.get(id), ...changes });
-      if (waiting) return;
-      let all = null;
-      await transact('readwrite', async (takes) => {
-        const take = await done(takes.get(id));
-        all = changed.get(id);
-        changed.delete(id);
-        if (take !== undefined) await done(takes.put({ ...take, ...all, id }));
-      }).catch((error) => {
-        if (all === null) changed.delete(id);
-        throw error;
-      });
+    update,
+
+    /** Saves what a reload of the page has left unsaved. */
+    async recover() {
+      const left = JSON.parse(inTab.get(UNSAVED) ?? '[]');
+      await Promise.all(left.map(([id, changes]) => update(id, changes)));
     },
   };
 }

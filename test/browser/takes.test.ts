@@ -249,6 +249,33 @@ test('an edit of the text stays with the take', async () => {
   assert(await page.locator('#tools').isVisible(), 'and can be edited again');
 });
 
+test('a reload while an edit is being saved does not lose it', async () => {
+  await using gateway = await startGateway(saying(' Hello word.'));
+  await using open = await playground(gateway);
+  const { page } = open;
+  await transcribe(page, 'one.wav');
+  // As on a slow disk: what the page writes waits for work that does not end.
+  await page.evaluate(`new Promise((resolve) => {
+    indexedDB.open('voxgate').onsuccess = ({ target: { result: database } }) => {
+      const takes = database.transaction('takes', 'readwrite').objectStore('takes');
+      const again = () => {
+        takes.count().onsuccess = again;
+        resolve();
+      };
+      again();
+    };
+  })`);
+  await page.locator('.word').last().dblclick();
+  await page.getByRole('textbox', { name: /^Text at/ }).fill('Hello world.');
+  await page.keyboard.press('Enter');
+  await page.locator('.said').filter({ hasText: 'Hello world.' }).waitFor();
+  await page.reload();
+  await status(page, 'Opened: one.wav.');
+  assert.deepEqual(await said(page), ['Hello world.']);
+  assert.equal(await keptText(page), 'Hello world.');
+  assert.equal(await page.evaluate("sessionStorage.getItem('voxgate-unsaved')"), null);
+});
+
 test('a browser whose store hangs holds nothing up', async () => {
   await using gateway = await startGateway(saying(' Hello.'));
   await using open = await playground(gateway);
