@@ -96,7 +96,7 @@ if (failed.length > 0) process.exitCode = 1;
 /** @param isOnly no other file runs, so that what the tests say is printed at once, and not when all have ended */
 async function runFile(path, isOnly, limitMs = LIMIT_MS) {
   const lines = [];
-  const counts = { pass: 0, skipped: 0 };
+  const counts = { pass: 0, skipped: 0, fail: 0, cancelled: 0 };
   const print = (line) => process.stdout.write(`${line}\n`);
   const onLine = (line) => {
     const [, what, count] = SUMMARY.exec(line) ?? [];
@@ -110,8 +110,10 @@ async function runFile(path, isOnly, limitMs = LIMIT_MS) {
   const args = ['--enable-source-maps', ...reporter, bundleOf(path, bundles)];
   const { status, seconds } = await runLines(process.execPath, args, { onLine, limitMs });
   if (!isOnly) for (const line of [`\n== ${path}`, ...lines]) print(line);
-  if (status !== 0) failed.push({ path, seconds, lines: failures(lines) });
-  else for (const what in counts) passed[what] += counts[what];
+  // A test of a command may have changed the exit code.
+  if (status !== 0 || counts.fail + counts.cancelled > 0)
+    failed.push({ path, seconds, lines: failures(lines) });
+  else for (const what in passed) passed[what] += counts[what];
   took.push({ path, seconds });
 }
 
