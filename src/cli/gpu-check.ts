@@ -7,11 +7,13 @@ import type { NativeEngine } from '../engine/types.ts';
 import { findModel } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import { memoryNeeds } from '../models/memory.ts';
+import type { ModelStore } from '../models/store.ts';
 import { type Finding, ok, warning } from './folder-checks.ts';
 
 export interface GpuPatient {
   config: Config;
-  engine: Pick<NativeEngine, 'info'>;
+  engine: Pick<NativeEngine, 'info' | 'gpuLoadErrors'>;
+  store: Pick<ModelStore, 'filesOf'>;
   device: ChosenDevice;
   /** The errors that the native libraries logged while they looked for GPUs. */
   gpuErrors?: readonly string[];
@@ -58,7 +60,7 @@ function machine({ onBus, driver, hasDevices, failure }: NvidiaFacts): string | 
 /** What keeps the CUDA library from finding a GPU. */
 function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFacts): string | null {
   const { gpus, driver, processes } = facts;
-  const unloaded = engine.info.gpuLoadErrors.cuda;
+  const unloaded = engine.gpuLoadErrors().cuda;
   const missing = /^(lib[^\s:/]+): cannot open shared object/.exec(unloaded ?? '')?.[1];
   if (missing?.startsWith('libcuda.'))
     return facts.hasDevices
@@ -88,7 +90,10 @@ function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFa
 }
 
 /** Why the GPU that was found will not do. */
-function codeOrMemory({ config, engine }: GpuPatient, { gpus, processes }: NvidiaFacts): string | null {
+function codeOrMemory(
+  { config, engine, store }: GpuPatient,
+  { gpus, processes }: NvidiaFacts,
+): string | null {
   const whole = gpus.filter(({ isSplit }) => !isSplit);
   const oldest = Math.min(...engine.info.cudaArchitectures.split(',').map((number) => Number(number) / 10));
   const capability = Math.max(...gpus.map((gpu) => gpu.capability));
@@ -96,7 +101,8 @@ function codeOrMemory({ config, engine }: GpuPatient, { gpus, processes }: Nvidi
     return `has compute capability ${capability / 10}, for which the CUDA library has no code: build it with --architectures=${capability}`;
   const id = `multilingual-${config.modelDefaultSize}`;
   const model = findModel(id);
-  const needed = (model && memoryNeeds(model, 'f16', { threads: config.threads, files: [] })?.bytes) ?? 0;
+  const needed =
+    (model && memoryNeeds(model, 'f16', { threads: config.threads, files: store.filesOf(id) })?.bytes) ?? 0;
   const total = Math.max(
     ...engine.info.devices.map(({ gpu, memoryBytes }) => (gpu ? memoryBytes : 0)),
     ...whole.map(({ totalBytes }) => totalBytes),

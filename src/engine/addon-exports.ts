@@ -19,7 +19,7 @@ import type {
 export interface Addon {
   useCpu(level: string): void;
   useGpus(folders: string[]): void;
-  engineInfo(): Omit<EngineInfo, 'gpuLibraries' | 'gpuLoadErrors'>;
+  engineInfo(): Omit<EngineInfo, 'gpuLibraries'>;
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   cancel(id: number): void;
   loadModel(options: LoadOptions): Job<AddonModel>;

@@ -274,11 +274,8 @@ export function loadNative(
     info: {
       ...info,
       gpuLibraries: libraries.map(({ name }) => name),
-      // Only who asks why there is no GPU loads the libraries once more.
-      get gpuLoadErrors() {
-        return Object.fromEntries(idle.flatMap(loadError));
-      },
     },
+    gpuLoadErrors: () => Object.fromEntries(idle.flatMap(loadError)),
     setLogger: (write) => addon.setLogger(write),
     loadModel: async (options) => wrapModel(addon, await run(addon, () => addon.loadModel(options))),
     loadVoiceActivity: async (options) =>

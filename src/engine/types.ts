@@ -239,7 +239,7 @@ export interface NativeAudioFile {
   close(): void;
 }
 
-/** The libraries that `npm run build:<name>` makes, in the order in which `auto` asks them. */
+/** The libraries that `npm run build -- <name>` makes, in the order in which `auto` asks them. */
 export const GPU_LIBRARIES = ['cuda', 'vulkan'] as const;
 export type GpuLibrary = (typeof GPU_LIBRARIES)[number];
 
@@ -257,8 +257,6 @@ export interface EngineInfo {
   devices: ComputeDevice[];
   /** Those of ggml's libraries for GPUs that are installed, whether they find a GPU or not. */
   gpuLibraries: readonly GpuLibrary[];
-  /** Why one of them cannot be loaded, as the system says it. */
-  gpuLoadErrors: Readonly<Partial<Record<GpuLibrary, string>>>;
   /** The level of instructions of the kernels on the CPU, as `SVC_CPU` names it; '' where none can be used. */
   cpuLevel: string;
   cpuFeatures: string[];
@@ -273,6 +271,8 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 /** The engine itself. Its calls reject with NativeError: `load_failed`, `bad_audio` or `out_of_memory`. */
 export interface NativeEngine {
   readonly info: EngineInfo;
+  /** Loads the libraries for GPUs once more where none gave a GPU. @returns what the system says of those it cannot load */
+  gpuLoadErrors(): Partial<Record<GpuLibrary, string>>;
   /** Sends the lines that the native libraries log to `write`; null stops it. */
   setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
   loadModel(options: LoadOptions): Promise<TranscriptionModel>;

@@ -49,7 +49,9 @@ const LOAD = (voxgate: string, library: string) => `
   import { constants } from 'node:os';
   import { readFileSync } from 'node:fs';
   const { loadNative } = await import(${JSON.stringify(join(voxgate, 'dist/engine/addon.js'))});
-  const { info } = loadNative(undefined, { gpus: true });
+  const native = loadNative(undefined, { gpus: true });
+  const { info } = native;
+  const loadErrors = native.gpuLoadErrors();
   let symbols = '';
   try {
     process.dlopen({ exports: {} }, ${JSON.stringify(library)}, constants.dlopen.RTLD_NOW);
@@ -57,7 +59,7 @@ const LOAD = (voxgate: string, library: string) => `
     symbols = message;
   }
   const maps = readFileSync('/proc/self/maps', 'utf8').match(/\\/\\S+\\.so\\S*$/gm);
-  console.log(JSON.stringify({ info, symbols, loaded: [...new Set(maps)] }));`;
+  console.log(JSON.stringify({ info, loadErrors, symbols, loaded: [...new Set(maps)] }));`;
 
 for (const [what, build] of [
   ['libraries that stand for those of CUDA', null],
@@ -85,11 +87,11 @@ for (const [what, build] of [
     const script = LOAD(join(modules, 'voxgate'), library);
     const args = ['--input-type=module', '--eval', script];
     const { stdout, stderr } = await run(process.execPath, args, { ...settings, ...driver });
-    const { info, symbols, loaded } = JSON.parse(stdout || assert.fail(stderr));
+    const { info, loadErrors, symbols, loaded } = JSON.parse(stdout || assert.fail(stderr));
     assert.match(symbols, /did not self-register/, 'it is no addon, but every symbol was found');
     for (const name of [...cuda, 'libggml-cuda.so'])
       assert(loaded.includes(join(folder, name)), `${name} of ${loaded}`);
-    assert.deepEqual(info.gpuLoadErrors, {});
+    assert.deepEqual(loadErrors, {});
     assert.match(info.cudaArchitectures, /^\d+/);
 
     const voxgate = join(prefix, 'bin/voxgate');

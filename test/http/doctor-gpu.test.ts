@@ -9,7 +9,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
 import { nvidiaFacts } from '../../src/engine/nvidia.ts';
-import type { EngineInfo } from '../../src/engine/types.ts';
+import type { EngineInfo, NativeEngine } from '../../src/engine/types.ts';
 
 /** An H100 on the bus, with its driver and its devices. */
 const FILES = {
@@ -33,6 +33,7 @@ interface Machine {
   failure?: string;
   env?: NodeJS.ProcessEnv;
   info?: Partial<EngineInfo>;
+  loadErrors?: ReturnType<NativeEngine['gpuLoadErrors']>;
   gpuErrors?: string[];
 }
 
@@ -45,6 +46,7 @@ const withGpu = (memoryBytes?: number): Partial<EngineInfo> => ({
 /** What the doctor says of a machine, as `state: sentence`. */
 async function said(t: TestContext, machine: Machine = {}): Promise<string> {
   const { files = FILES, gpu = IDLE, processes = '', failure, env = {}, info = {}, gpuErrors = [] } = machine;
+  const { loadErrors = {} } = machine;
   const root = mkdtempSync(join(tmpdir(), 'voxgate-doctor-gpu-'));
   t.after(() => rmSync(root, { recursive: true }));
   for (const [path, text] of Object.entries(files)) {
@@ -57,8 +59,10 @@ async function said(t: TestContext, machine: Machine = {}): Promise<string> {
   const { config } = readConfig({ SVC_MODEL_DEFAULT_SIZE: 'large-v3', ...env });
   const own = { ...missingEngine().info, gpuLibraries: ['cuda'] as const, ...info };
   const device = chooseDevice(config.device, own.devices);
+  const engine = { info: own, gpuLoadErrors: () => loadErrors };
+  const store = { filesOf: () => [] };
   const facts = await nvidiaFacts(root, root);
-  const { state, says } = gpuFinding({ config, engine: { info: own }, device, gpuErrors }, facts);
+  const { state, says } = gpuFinding({ config, engine, store, device, gpuErrors }, facts);
   if (says.includes('because')) assert.doesNotMatch(says, /\n|\. [A-Z]/, 'one sentence');
   return `${state}: ${says}`;
 }
@@ -114,15 +118,15 @@ test('a GPU for which the library has no code', async (t) => {
 
 test('a library that CUDA or the driver should have brought', async (t) => {
   const error = (library: string) => ({
-    gpuLoadErrors: { cuda: `${library}: cannot open shared object file: No such file or directory` },
+    loadErrors: { cuda: `${library}: cannot open shared object file: No such file or directory` },
   });
-  const cublas = await said(t, { info: error('libcublas.so.12') });
+  const cublas = await said(t, error('libcublas.so.12'));
   assert.match(cublas, /needs cuBLAS, and libcublas\.so\.12 is not beside it: run npm run build -- cuda$/);
-  const driver = await said(t, { info: error('libcuda.so.1') });
+  const driver = await said(t, error('libcuda.so.1'));
   assert.match(driver, /libcuda\.so\.1 of the driver .*NVIDIA_DRIVER_CAPABILITIES=compute,utility/);
-  const none = await said(t, { files: {}, gpu: null, info: error('libcuda.so.1') });
+  const none = await said(t, { files: {}, gpu: null, ...error('libcuda.so.1') });
   assert.match(none, /^ok: .*no NVIDIA GPU was found/);
-  const broken = await said(t, { info: { gpuLoadErrors: { cuda: 'libggml-cuda.so: file too short' } } });
+  const broken = await said(t, { loadErrors: { cuda: 'libggml-cuda.so: file too short' } });
   assert.match(broken, /cannot be loaded \(libggml-cuda\.so: file too short\): build or install it again/);
 });
 

@@ -104,7 +104,7 @@ test('of several libraries the best that the processor has is taken, and every o
   );
 });
 
-const GPU_INFO = 'console.log(JSON.stringify(native.info));';
+const GPU_INFO = 'console.log(JSON.stringify({ ...native.info, loadErrors: native.gpuLoadErrors() }));';
 
 test('a library for GPUs that cannot be loaded is named with the library that it misses', async () => {
   const folder = await addonWithout(dir, 'libggml-cuda');
@@ -117,9 +117,9 @@ test('a library for GPUs that cannot be loaded is named with the library that it
     '-l:libcublas.so.99',
   );
   await rm(join(folder, 'libcublas.so.99'));
-  const { gpuLibraries, gpuLoadErrors } = JSON.parse(await inProcess(folder, { gpus: true }, GPU_INFO));
+  const { gpuLibraries, loadErrors } = JSON.parse(await inProcess(folder, { gpus: true }, GPU_INFO));
   assert.deepEqual(gpuLibraries, ['cuda']);
-  assert.match(gpuLoadErrors.cuda, /^libcublas\.so\.99: cannot open shared object file/);
+  assert.match(loadErrors.cuda, /^libcublas\.so\.99: cannot open shared object file/);
 });
 
 test('a library for GPUs that finds none is loaded again only for who asks why', async () => {
@@ -130,7 +130,7 @@ test('a library for GPUs that finds none is loaded again only for who asks why',
   await compile(source, join(folder, 'libggml-cuda.so'));
   const times = async (script: string) =>
     (await inProcess(folder, { gpus: true }, script)).match(/loaded/g)?.length;
-  assert.deepEqual([await times(''), await times('native.info.gpuLoadErrors')], [1, 2]);
+  assert.deepEqual([await times(''), await times('native.gpuLoadErrors()')], [1, 2]);
 });
 
 test('a CUDA library without a GPU says why, and for which GPUs it has code', async () => {
@@ -161,12 +161,12 @@ test('a CUDA library without a GPU says why, and for which GPUs it has code', as
   );
   const script = `
     while (logged.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-    console.log(JSON.stringify({ ...native.info, logged }));`;
-  const { cudaArchitectures, gpuLoadErrors, logged } = JSON.parse(
+    console.log(JSON.stringify({ ...native.info, loadErrors: native.gpuLoadErrors(), logged }));`;
+  const { cudaArchitectures, loadErrors, logged } = JSON.parse(
     await inProcess(folder, { gpus: true }, script),
   );
   assert.equal(cudaArchitectures, '800,900');
-  assert.deepEqual(gpuLoadErrors, {});
+  assert.deepEqual(loadErrors, {});
   assert.match(
     logged.join('\n'),
     /^error: ggml_cuda_init: failed to initialize CUDA: CUDA driver version is/m,
