@@ -5,7 +5,7 @@ import type { StoredModel } from './store.ts';
 import type { Precision, Weights } from './weights.ts';
 
 export interface MemoryNeeds {
-  /** Of the weights, and of what one lane works with. `ModelInfo.memoryBytes` is the same of a loaded model. */
+  /** What the weights and one lane take. A loaded model says the same in `ModelInfo.memoryBytes`. */
   bytes: number;
   /** Whether the model needs more: what it works with is known of Whisper only. */
   isLeast: boolean;
@@ -39,8 +39,7 @@ export function memoryNeeds(
   precision: Precision,
   { threads, files }: { threads: number; files: StoredModel['files'] },
 ): MemoryNeeds | null {
-  const weights =
-    files.find((file) => file.precision === precision)?.bytes ?? publishedBytes(model, precision);
+  const weights = weightBytes(model, precision, files);
   if (weights === null) return null;
   if (model.checkpoint === undefined) return { bytes: weights, isLeast: true, laneBytes: 0, lanes: 1 };
   const [width, , textLayers] = model.checkpoint;
@@ -57,8 +56,12 @@ export function needsInWords({ bytes, isLeast, laneBytes, lanes }: MemoryNeeds):
   return isLeast ? `more than ${most}` : `${most}${lanes > 1 ? ` (${lanes} lanes)` : ''}`;
 }
 
-function publishedBytes(model: Weights, precision: Precision): number | null {
-  const bytes = publishedFile(model, precision)?.bytes ?? null;
-  const isMade = precision === 'q8_0' && model.files.q8_0 === undefined && model.quantizable === true;
+/** Of the file that will be loaded: the wanted one, or the only one that there is, unless the wanted one is made of it. */
+function weightBytes(model: Weights, precision: Precision, files: StoredModel['files']): number | null {
+  const stored = files.find((file) => file.precision === precision) ?? files[0];
+  const published = publishedFile(model, precision);
+  const bytes = (stored ?? published)?.bytes ?? null;
+  const has = stored?.precision ?? (published === model.files.f16 ? 'f16' : precision);
+  const isMade = precision === 'q8_0' && has === 'f16' && model.quantizable === true;
   return bytes !== null && isMade ? Math.round(bytes * QUANTIZED) : bytes;
 }

@@ -72,3 +72,17 @@ test('of sizes whose 8-bit file is made here its size is told, and of other fami
   assert.equal(needs(model('european'))?.isLeast, true);
   assert.equal(needs(model('cjk'), 'f16'), null);
 });
+
+test('of weights on disk in the other precision, theirs is told, or that of what is made of them', () => {
+  const model = findModel('european') ?? assert.fail('no european');
+  const bytes = (weights: Weights, wanted: Precision, stored: Precision) =>
+    memoryNeeds(weights, wanted, {
+      threads: 1,
+      files: [{ file: 'weights', precision: stored, bytes: 1_000_000 }],
+    })?.bytes;
+  assert.equal(bytes(model, 'f16', 'q8_0'), 1_000_000);
+  assert.equal(bytes(model, 'q8_0', 'f16'), 1_000_000, 'it cannot be made smaller here');
+  const lane = memoryNeeds(base, 'q8_0', { threads: 1, files: [] })?.laneBytes ?? 0;
+  assert.equal(bytes(base, 'q8_0', 'f16'), 536_000 + lane);
+  assert.equal(bytes(base, 'f16', 'q8_0'), 1_000_000 + lane);
+});

@@ -63,7 +63,7 @@ test('list prints a table for people and JSON for programs', async () => {
   const { out } = await run(['list'], { list });
   assert.match(
     out,
-    /^\/models\nmultilingual-base {2}whisper {2}CPU 19\d MB \(2 lanes\), GPU 20\d MB {2}82 MB \(ggml-base-q8_0\.bin\)\ncjk .*CPU more than 253 MB +not installed/,
+    /^\/models\nmultilingual-base {2}whisper {2}CPU 19\d MB \(2 lanes\), GPU 13\d MB {2}82 MB \(ggml-base-q8_0\.bin\)\ncjk .*CPU more than 253 MB +not installed/,
   );
   const json = JSON.parse((await run(['list', '--json'], { list })).out);
   const [{ memory, ...base }] = json.models;
