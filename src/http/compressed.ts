@@ -1,6 +1,6 @@
 /**
- * Serves texts of pages, and of the description of the API, compressed. Each is compressed when it is first asked for, and kept while its file is the
- * same: the pages together have less than a megabyte then.
+ * Serves texts of pages, and of the description of the API, compressed. Each is compressed when it is first asked for,
+ * and kept while its file is the same: the pages together have less than a megabyte then.
  */
 import { readdirSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
