@@ -25,7 +25,7 @@ import { megabytes, requireSpace } from '../models/disk.ts';
 import { publishedFile } from '../models/hub.ts';
 import { memoryNeeds, needsInWords } from '../models/memory.ts';
 import { proxyFor } from '../models/proxy-connection.ts';
-import type { ModelStore, VerifiedFile } from '../models/store.ts';
+import type { ModelStore, StoredModel, VerifiedFile } from '../models/store.ts';
 import { createInventory, type Inventory, type UpstreamHealth } from '../proxy/inventory.ts';
 import type { ProblemKind } from '../proxy/probe.ts';
 import {
@@ -115,7 +115,7 @@ function cpu({ info }: NativeEngine): Finding {
   return isSlow ? warning(`${says}: without AVX2 it is slow, so use a newer CPU or a small model`) : ok(says);
 }
 
-async function models({ config, store }: Patient, signal: AbortSignal): Promise<Finding> {
+async function models({ config, device, store }: Patient, signal: AbortSignal): Promise<Finding> {
   const installed = store.list().filter((model) => model.installed);
   const others = store.list().filter((model) => !model.installed);
   // Files of a model that is not installed have a wrong size, which costs no hashing. They keep it from being fetched.
@@ -125,7 +125,7 @@ async function models({ config, store }: Patient, signal: AbortSignal): Promise<
   const pull = `run voxgate models pull multilingual-${config.modelDefaultSize}`;
   const hasVoiceActivity = installed.some(({ id }) => id === VOICE_ACTIVITY.id);
   if (speech.length > 0 && hasVoiceActivity)
-    return ok(speech.map(({ id, bytes }) => `${id} (${megabytes(bytes)})`).join(', '));
+    return ok(speech.map((model) => inStore(model, device.gpu)).join(', '));
   const lacks = speech.length === 0 ? 'no speech model is' : 'the voice activity model is not';
   if (!config.modelDownload)
     return problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
@@ -133,6 +133,13 @@ async function models({ config, store }: Patient, signal: AbortSignal): Promise<
   const bytes = (wanted && publishedFile(wanted, 'q8_0')?.bytes) ?? 0;
   await requireSpace(await nearestExisting(store.dir), bytes);
   return warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`);
+}
+
+/** A model on disk. Where only its 16-bit file is, a CPU gets 8 bits, which somebody has to wait for once. */
+function inStore({ id, bytes, files }: StoredModel, onGpu: boolean): string {
+  const isMade = !onGpu && findModel(id)?.quantizable && files.every(({ precision }) => precision === 'f16');
+  const made = isMade ? `, of which its first use makes 8 bits, or voxgate models pull ${id} now` : '';
+  return `${id} (${megabytes(bytes)}${made})`;
 }
 
 const namesProxy = ({ environment }: Config) =>

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net';
@@ -339,6 +339,23 @@ test('a disk that is too small for the model that would be downloaded is a probl
       /^problem: Not enough space in .*: \d+ MB are needed and \d+ MB are free\. Free/,
     );
   }));
+
+test('a model that has only 16 bits yet is said to become 8 bits', async (t) => {
+  const dir = folder(t);
+  const sized = (file: string, bytes: number) => {
+    writeFileSync(join(dir, file), '');
+    truncateSync(join(dir, file), bytes);
+  };
+  sized('ggml-silero-v6.2.0.bin', 885098);
+  sized('ggml-base.bin', 147951465);
+  const { models } = await findings({ SVC_MODEL_DIR: dir });
+  assert.match(
+    models ?? '',
+    /^ok: multilingual-base \(148 MB, of which .*voxgate models pull multilingual-base now\)$/,
+  );
+  sized('ggml-base-q8_0.bin', 81768585);
+  assert.equal((await findings({ SVC_MODEL_DIR: dir })).models, 'ok: multilingual-base (230 MB)');
+});
 
 test('uploads that would take the memory of the models are a warning', async (t) => {
   const space = async (dir: string, env = {}) =>
