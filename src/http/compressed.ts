@@ -51,7 +51,9 @@ function sender(path: string): RequestHandler {
     // A part of a file, or one version of it, is a part or a version of the file as it is.
     if (PLAIN.some((name) => req.headers[name] !== undefined)) return next();
     if (req.acceptsEncodings('gzip') === false) return next();
-    const { tag, body } = await packed();
+    const found = await packed().catch(() => null);
+    if (found === null) return next(); // the file is gone, or cannot be read now
+    const { tag, body } = found;
     res.set('ETag', tag);
     if (req.fresh) return void res.status(304).end();
     res.type(extname(path)).set({ 'Content-Encoding': 'gzip', 'Content-Length': String(body.length) });
@@ -77,11 +79,14 @@ function keeper(path: string): () => Promise<Packed> {
   return async () => {
     const { size, mtimeMs } = await stat(path);
     const tag = `W/"${size.toString(16)}-${Math.round(mtimeMs).toString(16)}-gz"`;
-    if (kept?.tag !== tag)
-      kept = {
-        tag,
-        packed: readFile(path).then(async (text) => ({ tag, body: await compress(text, { level: 9 }) })),
-      };
+    if (kept?.tag !== tag) {
+      const packed = readFile(path).then(async (text) => ({ tag, body: await compress(text, { level: 9 }) }));
+      const fresh = { tag, packed };
+      packed.catch(() => {
+        if (kept === fresh) kept = null; // the next request tries again
+      });
+      kept = fresh;
+    }
     return kept.packed;
   };
 }

@@ -1,10 +1,16 @@
 /** The pages and what they load come compressed to who can read that, and as they are to others. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
+import express from 'express';
+import { compressedFile } from '../../src/http/compressed.ts';
 import { startGateway } from './harness.ts';
 
 interface Answer {
@@ -54,6 +60,27 @@ test('what pages load comes compressed, with a type and an ETag of its own', asy
     assert.equal(head.headers['content-length'], String(packed.body.length));
     assert.equal(head.body.length, 0);
   }
+});
+
+test('a file that cannot be read for a while is a 404, and compressed again after that', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'voxgate-compressed-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = mkdtempSync(join(dir, 'page-')); // a folder can be seen and not be read, as a file when too many are open
+  const app = express().use('/page', compressedFile(path));
+  const server = app.listen(0, '127.0.0.1');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(server, 'listening');
+  const page = () => ask(`http://127.0.0.1:${(server.address() as AddressInfo).port}/page`, GZIP);
+  assert.equal((await page()).status, 404);
+  const { size, atime, mtime } = statSync(path);
+  rmdirSync(path);
+  assert.equal((await page()).status, 404);
+  writeFileSync(path, 'x'.repeat(size));
+  utimesSync(path, atime, mtime);
+  assert.equal(gunzipSync((await page()).body).length, size);
 });
 
 test('the description of the API comes compressed', async () => {
