@@ -40,6 +40,8 @@ const LIMITS: DownloadLimits = {
   backoffMs: 1000,
 };
 const MAX_RETRY_AFTER_MS = 30_000;
+/** What a write fails with on a full disk, or where the user may write no more. */
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /** `retry` is false when the same request would fail the same way again. */
 class DownloadError extends Error {
@@ -84,6 +86,10 @@ export async function download(request: DownloadRequest): Promise<{ bytes: numbe
     } catch (error) {
       request.signal.throwIfAborted();
       if (error instanceof DownloadError && !error.retry) throw error;
+      if (FULL.has((error as NodeJS.ErrnoException).code ?? '')) {
+        await discard(part); // a part that cannot grow must not take the disk from everybody else
+        throw fullDisk(dirname(request.target), error);
+      }
       // When the hub never answered, the next source is tried at once. After a broken connection it may come back.
       if (error instanceof UnreachableError && !connected) throw error;
       const size = await sizeOf(part.path);
@@ -274,6 +280,9 @@ async function finish(
   await rm(part.etagPath, { force: true });
   return { bytes: size, sha256 };
 }
+
+const fullDisk = (dir: string, cause: unknown) =>
+  new Error(`${dir} became full. Free some space, or set SVC_MODEL_DIR to another disk`, { cause });
 
 async function hashPrefix(path: string, length: number): Promise<Hash> {
   const hash = createHash('sha256');
