@@ -30,6 +30,8 @@ export interface FileWork {
 
 export interface ModelFolder {
   readonly dir: string;
+  /** The scratch folder of the work on a model. A process that was killed leaves it behind. */
+  scratchOf(id: string): string;
   /** True when the q8_0 file of this model can be made from its f16 file. */
   canQuantize(model: Weights): boolean;
   /** Runs `work` while nothing else, in this process or another, changes the files of this model. */
@@ -52,12 +54,14 @@ export function createModelFolder(options: ModelFolderOptions): ModelFolder {
   const folder: ModelFolder = {
     dir,
 
+    scratchOf: (id) => join(dir, `.${id}.tmp`),
+
     canQuantize: (model) =>
       options.quantize !== null && model.quantizable === true && localFile(model, 'q8_0') !== undefined,
 
     async exclusively(id, { signal, report }, work) {
       makeFolder(dir);
-      const scratch = join(dir, `.${id}.tmp`);
+      const scratch = folder.scratchOf(id);
       const onWait = () =>
         report({
           phase: 'waiting',

@@ -172,7 +172,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       ),
     async remove(id, waiting = {}) {
       const names = fileNames(find(id)).flatMap(({ file }) => [file, ...Object.values(partOf(file))]);
-      if (!names.some((file) => existsSync(join(dir, file)))) return [];
+      if (![folder.scratchOf(id), ...names.map((file) => join(dir, file))].some(existsSync)) return [];
       return await alone(id, waiting, () => removeFiles(folder, names));
     },
     activity: activity.current,

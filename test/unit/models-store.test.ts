@@ -577,6 +577,14 @@ test('remove takes what came of a download that was interrupted', async () => {
   assert.deepEqual(await readdir(dir), []);
 });
 
+test('remove takes what a process left that was killed before it had made a file', async () => {
+  const scratch = join(dir, `.${ID}.tmp`);
+  await mkdir(scratch);
+  await writeFile(join(scratch, 'model.bin'), 'half');
+  assert.deepEqual(await store(unpublished).remove(ID), []);
+  assert.deepEqual(await readdir(dir), []);
+});
+
 test('remove leaves nothing of a model, and the next one fetches it again', async () => {
   await store(unpublished).ensure(ID);
   const removing = store(unpublished);
