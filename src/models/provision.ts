@@ -79,7 +79,9 @@ export function createProvision(deps: ProvisionDeps): Provision {
         if (error instanceof GatewayError) throw error;
         if (larger === null) throw downloadFailed(model, error);
         keptLarger.add(model.id);
-        log.warn(`${model.id} serves without being quantized: ${(error as Error).message}`);
+        log.warn(
+          `${model.id} serves in 16 bits, which a CPU is slower with. Run voxgate models pull ${model.id} when this is mended: ${(error as Error).message}`,
+        );
         return larger;
       }
     },

@@ -478,7 +478,11 @@ test('a failed quantization is tried once and logged, leaves no half-written fil
   for (let request = 0; request < 3; request++)
     assert.equal((await broken.ensure(ID)).path, join(dir, 'ggml-base.bin'));
   assert.equal(tries, 1);
-  assert.deepEqual(warnings, [`${ID} serves without being quantized: no space`]);
+  assert.equal(warnings.length, 1);
+  assert.match(
+    warnings[0] ?? '',
+    /serves in 16 bits.* Run voxgate models pull multilingual-base .*: no space$/,
+  );
   assert.equal(existsSync(join(dir, 'ggml-base-q8_0.bin')), false);
   assert.equal((await store(unpublished).ensure(ID)).path, join(dir, 'ggml-base-q8_0.bin'));
   assert.equal(hub.requests.length, 1);

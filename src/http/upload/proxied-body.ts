@@ -39,8 +39,7 @@ export interface BodyReceiver {
   /**
    * Resolves when the body is complete, with null when the request has none.
    * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
-   *   after
-   *   an abort
+   *   after an abort
    */
   receive(req: Request, res: Response, options: ReceiveOptions): Promise<ReceivedBody | null>;
 }

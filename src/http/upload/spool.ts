@@ -25,7 +25,8 @@ export interface Spool {
    */
   assertRoom(network: string, bytes: number): Promise<void>;
   /**
-   * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it is left.
+   * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it
+   * is left.
    * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
    */
   store(network: string, source: Readable, head?: Buffer): Promise<SpooledFile>;
