@@ -137,9 +137,9 @@ export const BUDGETS = {
     pendingMs: 30_000,
     /** What a client may leave unread. */
     unreadBytes: 1024 * 1024,
-    /** The time between two pings. A client that has not answered the last one is gone. */
+    /** The time between two signs of life. A client from which nothing came for twice as long is gone. */
     pingMs: 20_000,
-    /** The same for a client whose messages wait to be read. When it leaves, only a write that fails tells. */
+    /** The same to a client that is not read now. When it leaves, only a write that fails tells. */
     unreadPingMs: 1000,
     /** A session in which the client sends no audio for this long is closed. */
     idleMs: 600_000,

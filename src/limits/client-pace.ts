@@ -5,11 +5,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.ts';
 import type { Budgets } from './budgets.ts';
+import { tickOf } from './deadline.ts';
 
 type PaceLimits = Budgets['answer'];
-
-const TICKS = 8;
-const LONGEST_TICK_MS = 1000;
 
 /** True while a part of the answer waits for the client to read it, and not for the answer to an earlier request. */
 const isUntaken = (res: ServerResponse) => res.socket !== null && res.writableLength > 0;
@@ -20,7 +18,7 @@ export interface Watch {
 
 /**
  * Counts the time that the call waits for a client as a debt, which the client's bytes reduce at the least rate but
- * never below zero. Time is counted in ticks, so that a delay of this process does not count against the client.
+ * never below zero. Time is counted in ticks, as that of a deadline.
  */
 function watchPace(options: {
   stallMs: number;
@@ -32,7 +30,7 @@ function watchPace(options: {
   bytes(): number;
   late(): void;
 }): Watch {
-  const tickMs = Math.min(LONGEST_TICK_MS, options.stallMs / TICKS);
+  const tickMs = tickOf(options.stallMs);
   let owedMs = 0;
   let before = options.bytes();
   const timer = setInterval(() => {

@@ -6,6 +6,7 @@
 import { GatewayError } from '../errors.ts';
 import { BoundedPlaces, type Holder } from './bounded-places.ts';
 import type { Budgets } from './budgets.ts';
+import { setDeadline } from './deadline.ts';
 
 export interface LargeMessages {
   /**
@@ -55,7 +56,7 @@ export function createLargeMessages({
       const gone = new AbortController();
       let bytes = 0;
       let isWaiting = false;
-      let late: NodeJS.Timeout | undefined;
+      let lift = () => {};
       const left = new GatewayError('client_left', {});
 
       async function take(): Promise<void> {
@@ -63,7 +64,7 @@ export function createLargeMessages({
         const isIn = await places.takeOrWait(sender, largeMessageMs, gone.signal).catch(() => undefined);
         isWaiting = false;
         if (isIn === undefined) return;
-        if (isIn) late = setTimeout(() => giveUp(tooSlow()), largeMessageMs);
+        if (isIn) lift = setDeadline(largeMessageMs, () => giveUp(tooSlow()));
         else giveUp(overloaded());
       }
 
@@ -77,7 +78,7 @@ export function createLargeMessages({
         },
         complete() {
           bytes = 0;
-          clearTimeout(late);
+          lift();
         },
         handled() {
           if (bytes <= largeBytes) places.release(sender);
@@ -85,7 +86,7 @@ export function createLargeMessages({
         isWaiting: () => isWaiting,
         leave() {
           gone.abort(left);
-          clearTimeout(late);
+          lift();
           places.release(sender);
         },
       };

@@ -117,6 +117,9 @@ test('a half-open connection is ended when it answers no ping', async () => {
   await client.event('session.created');
   client.socket.pause(); // as if the network swallowed everything
   await until('the gateway gives it up', () => gateway.exchanges.length === 1);
+  assert(gateway.logged.some((line) => /answered no ping/.test(line) && line.includes('"code":1008')));
+  client.socket.resume();
+  await until('it is told, should it come back', () => client.closed() === 1008);
 });
 
 test('garbage is an error event or a close code, and what comes after an event still works', async () => {
@@ -351,6 +354,7 @@ test('a client that reads nothing is cut off, and one that closes no side is not
   } finally {
     clearInterval(flood);
   }
+  assert(gateway.logged.some((line) => /unread/.test(line) && line.includes('"code":1008')));
   await using patient = await connectLive(gateway);
   await patient.event('session.created');
   patient.socket.pause();

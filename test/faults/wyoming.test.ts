@@ -231,7 +231,7 @@ test('audio without an end is heard up to a length and no further', async () => 
 });
 
 test('a client that reads nothing is cut off', async () => {
-  await using gateway = await start({ budgets: { live: { unreadBytes: 100_000 } } });
+  await using gateway = await start({ budgets: { live: { unreadBytes: 100_000, closeMs: 50 } } });
   await using client = await connectWyoming(gateway);
   client.socket.pause();
   let open = 1;

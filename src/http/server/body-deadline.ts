@@ -4,15 +4,15 @@
  * take long and have limits of their own on how slowly they come.
  */
 import type { Request, RequestHandler, Response } from 'express';
+import { setDeadline } from '../../limits/deadline.ts';
 import { hasBody } from '../upload/request-body.ts';
 
 /** @param late called once, when the body is still incomplete `bodyMs` after the head of the request */
 export function setBodyDeadline(req: Request, res: Response, bodyMs: number, late: () => void): void {
   if (!hasBody(req)) return;
-  const timer = setTimeout(() => {
+  const lift = setDeadline(bodyMs, () => {
     if (!req.complete) late();
-  }, bodyMs).unref();
-  const lift = () => clearTimeout(timer);
+  });
   deadlines.set(req, lift);
   res.once('close', lift);
 }

@@ -3,6 +3,7 @@
  * while one takes its time, so that a client which sends faster than its speech can be heard is slowed down. A failure
  * is an event, and the session goes on if it can.
  */
+import type { Socket } from 'node:net';
 import type { Logger } from 'winston';
 import type { WebSocket } from 'ws';
 import { onAbort } from '../../abort.ts';
@@ -45,6 +46,8 @@ import { watchSocket } from './socket-watch.ts';
 
 export interface ConnectionOptions {
   socket: WebSocket;
+  /** The connection below it. */
+  link: Socket;
   /** What the session begins with. */
   first: SessionState;
   /** As which conversation it begins; null for one that only transcribes. */
@@ -137,8 +140,8 @@ class RealtimeConnection implements Connection {
     this.#beta = options.beta;
     if (options.conversation !== null) this.#conversation = this.#openConversation(options.conversation);
     this.#watch = watchSocket(socket, limits, {
-      onIdle: (why) => this.#end(CLOSE.policy, why),
-      isUnread: size.isWaiting,
+      link: options.link,
+      onLate: (why) => this.#end(CLOSE.policy, why),
     });
     this.#inbox = createInbox(socket, limits, async (message) => {
       await slice();
@@ -156,7 +159,8 @@ class RealtimeConnection implements Connection {
       this.#endWithEvent(CLOSE.goingAway, new GatewayError('session_expired', { hours }));
     }, limits.sessionMs);
     this.closed = new Promise<void>((resolve) => {
-      socket.once('close', () => {
+      socket.once('close', (code) => {
+        options.log.debug('live connection closed', { requestId: options.requestId, code });
         clearTimeout(expiry);
         stopped[Symbol.dispose]();
         if (!this.#gone.signal.aborted) this.#gone.abort(new GatewayError('client_left', {}));
@@ -164,6 +168,13 @@ class RealtimeConnection implements Connection {
         over.catch(() => undefined).finally(resolve);
       });
     });
+    for (const [below, what] of [
+      [socket, 'live session broken'], // a violation of the protocol, and its code is on its way
+      [options.link, 'live connection broken'],
+    ] as const)
+      below.once('error', ({ message }: Error) =>
+        options.log.info(what, { requestId: options.requestId, reason: message }),
+      );
     this.#sendSession('created');
     const stopped = onAbort(options.shutdown, () => this.#stopNow());
   }
@@ -177,8 +188,6 @@ class RealtimeConnection implements Connection {
   }
 
   giveUp(why: GatewayError): void {
-    const { log, requestId } = this.#options;
-    log.info('live session gave way', { requestId });
     this.#endWithEvent(CLOSE.tryAgainLater, why);
   }
 
@@ -360,7 +369,9 @@ class RealtimeConnection implements Connection {
   }
 
   #end(code: number, why: GatewayError): void {
+    const { log, requestId } = this.#options;
     if (this.#gone.signal.aborted) return;
+    log.info('live session ended', { requestId, code, reason: why.message });
     this.#gone.abort(why);
     this.#watch.close(code, why.message);
   }

@@ -122,6 +122,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const network = networkOf(req.ip ?? '');
     const connection = runConnection({
       socket,
+      link: req.socket,
       first,
       conversation,
       answers: deps.answers,

@@ -2,9 +2,11 @@
  * Ends the connections of clients that are gone or do not read: one that answers no ping (a half-open connection), one
  * that sends no audio for long, one that leaves too much unread, and one that does not close its side.
  */
+import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { tickOf } from '../../limits/deadline.ts';
 
 export interface SocketWatch {
   /** Resolves when the client has room for more, or is gone. */
@@ -20,39 +22,26 @@ export interface SocketWatch {
 /** The most bytes of a reason (RFC 6455, section 5.5). */
 const REASON_BYTES = 123;
 
-export function watchSocket(
-  socket: WebSocket,
-  limits: Pick<Budgets['live'], 'pingMs' | 'unreadPingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>,
-  { onIdle, isUnread }: { onIdle(why: GatewayError): void; isUnread(): boolean },
-): SocketWatch {
-  let isAlive = true;
+interface Watched {
+  /** The connection below the WebSocket. */
+  link: Pick<Socket, 'bytesRead' | 'isPaused'>;
+  /** Called when the client is given up. */
+  onLate(why: GatewayError): void;
+}
+
+type WatchLimits = Pick<Budgets['live'], 'pingMs' | 'unreadPingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>;
+
+const stalled = (what: string) => new GatewayError('client_stalled', { what });
+
+export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Watched): SocketWatch {
   let isProcessing = false;
   let lastAudioAt = performance.now();
-  const idleMs = () => (isProcessing ? 0 : performance.now() - lastAudioAt);
-  const isBehind = () => socket.isPaused || isUnread();
-  const knock = setInterval(() => {
-    if (isBehind()) socket.ping();
-  }, limits.unreadPingMs);
-  const beat = setInterval(() => {
-    // The answer of a client whose messages are not read now cannot arrive.
-    if (!isAlive && !isBehind()) return socket.terminate();
-    isAlive = false;
-    socket.ping();
-    if (idleMs() > limits.idleMs) onIdle(new GatewayError('session_idle', { seconds: limits.idleMs / 1000 }));
-  }, limits.pingMs);
-  for (const sign of ['pong', 'message'])
-    socket.on(sign, () => {
-      isAlive = true;
-    });
+  const signs = watchSigns(socket, limits, watched, () => isProcessing);
   let late: NodeJS.Timeout | undefined;
   const endSoon = () => {
     late ??= setTimeout(() => socket.terminate(), limits.closeMs);
   };
-  socket.once('close', () => {
-    clearInterval(beat);
-    clearInterval(knock);
-    clearTimeout(late);
-  });
+  socket.once('close', () => clearTimeout(late));
   let pinged: Buffer | null = null;
   // Only the last of the pings that come in one turn is answered (RFC 6455, section 5.5.3).
   socket.on('ping', (data) => {
@@ -65,7 +54,8 @@ export function watchSocket(
     cutOff();
   }
   const cutOff = () => {
-    if (socket.bufferedAmount > limits.unreadBytes) socket.terminate();
+    if (socket.readyState === socket.OPEN && socket.bufferedAmount > limits.unreadBytes)
+      watched.onLate(stalled(`left ${limits.unreadBytes / 1024} KiB unread`));
   };
   // After a violation of the protocol the close code is on its way. Closing at once would reset the connection of a client
   // that is still sending, and the code would be lost.
@@ -84,13 +74,58 @@ export function watchSocket(
       await work().finally(() => {
         isProcessing = false;
         lastAudioAt = performance.now();
+        signs.audioCame();
       });
     },
-    idleMs,
+    idleMs: () => (isProcessing ? 0 : performance.now() - lastAudioAt),
     close(code, reason) {
       if (socket.isPaused) socket.resume(); // the client's answer must be read
       socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
       endSoon();
+    },
+  };
+}
+
+/**
+ * Looks for a client that is gone or sends no audio. The times count in ticks, as those of deadlines do: what has come while
+ * this process could not run is read before the next one.
+ */
+function watchSigns(
+  socket: WebSocket,
+  { pingMs, unreadPingMs, idleMs }: WatchLimits,
+  { link, onLate }: Watched,
+  isProcessing: () => boolean,
+): { audioCame(): void } {
+  let withoutAudioMs = 0;
+  let silentMs = 0;
+  let received = 0;
+  let beatInMs = pingMs;
+  let isPinged = false;
+  const tickMs = Math.min(unreadPingMs, tickOf(Math.min(pingMs, idleMs)));
+  const ticks = setInterval(() => {
+    // A client that is not read now cannot be heard. When it leaves, only a write that fails tells.
+    const isUnread = link.isPaused();
+    silentMs = isUnread || link.bytesRead !== received ? 0 : silentMs + tickMs;
+    received = link.bytesRead;
+    if (silentMs >= 2 * pingMs) onLate(stalled(`answered no ping for ${pingMs / 1000} s`));
+    withoutAudioMs = isProcessing() ? 0 : withoutAudioMs + tickMs;
+    if (withoutAudioMs > idleMs) onLate(new GatewayError('session_idle', { seconds: idleMs / 1000 }));
+    beatInMs = Math.min(beatInMs, isUnread ? unreadPingMs : pingMs) - tickMs;
+    if (beatInMs > 0 || socket.readyState !== socket.OPEN) return;
+    beatInMs = pingMs;
+    // A client whose answers wait to be read must not owe many: `ws` closes a connection on which 60 of them wait. A pong
+    // that nobody asked for needs no answer (RFC 6455, section 5.5.3).
+    if (isPinged) return socket.pong();
+    isPinged = true;
+    socket.ping();
+  }, tickMs);
+  socket.on('pong', () => {
+    isPinged = false;
+  });
+  socket.once('close', () => clearInterval(ticks));
+  return {
+    audioCame() {
+      withoutAudioMs = 0;
     },
   };
 }

@@ -11,6 +11,7 @@ import { GatewayError } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { setDeadline } from '../../limits/deadline.ts';
 import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
 import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
@@ -84,6 +85,9 @@ class WyomingConnection implements Connection {
   /** Settles when audio that has ended has its text, or a text its audio, or either its failure; null before. */
   #ending: Promise<void> | null = null;
   #late: NodeJS.Timeout | undefined;
+  /** What the client had sent when it was last looked for, and for how long it has sent nothing. */
+  #received = 0;
+  #silentMs = 0;
   /** Settles when everything that transcriptions held is free. */
   #released: Promise<void> = Promise.resolve();
 
@@ -99,7 +103,8 @@ class WyomingConnection implements Connection {
     socket.setNoDelay(true); // the events are small, and each is waited for
     socket.setKeepAlive(true, limits.pingMs); // a half-open connection ends
     socket.on('error', () => socket.destroy());
-    const looking = setInterval(() => this.#look(), Math.min(LOOK_MS, limits.stallMs / 4, limits.idleMs / 4));
+    const lookMs = Math.min(LOOK_MS, limits.stallMs / 4, limits.idleMs / 4);
+    const looking = setInterval(() => this.#look(lookMs), lookMs);
     const running = this.#run();
     this.closed = new Promise<void>((resolve) => {
       socket.once('close', () => {
@@ -259,7 +264,8 @@ class WyomingConnection implements Connection {
     const { socket, limits } = this.#options;
     if (!socket.writable) return;
     socket.write(writeMessage(type, data));
-    if (socket.writableLength > limits.unreadBytes) socket.destroy();
+    if (socket.writableLength <= limits.unreadBytes) return;
+    this.#fail(new GatewayError('client_stalled', { what: `left ${limits.unreadBytes / 1024} KiB unread` }));
   }
 
   /** Waits for the client to read, but not for longer than it may be silent. */
@@ -269,8 +275,8 @@ class WyomingConnection implements Connection {
     signal.throwIfAborted();
     if (socket.write(writeMessage('audio-chunk', format, samples))) return;
     const stalled = new GatewayError('client_stalled', { what: 'read its audio too slowly' });
-    const late = setTimeout(() => this.#fail(stalled), limits.stallMs);
-    await once(socket, 'drain', { signal }).finally(() => clearTimeout(late));
+    const lift = setDeadline(limits.stallMs, () => this.#fail(stalled));
+    await once(socket, 'drain', { signal }).finally(lift);
   }
 
   /** Ends the connection; only the first failure counts. */
@@ -294,7 +300,12 @@ class WyomingConnection implements Connection {
     const id = (failed ?? speech)?.id ?? newRequestId();
     const { kind, code, message } = error;
     if (kind === 'internal') log.error('wyoming failed', { requestId: id, cause: String(error.cause) });
-    else log.debug('wyoming ended', { requestId: id, code, reason: message });
+    else
+      log.log(code === 'client_left' ? 'debug' : 'info', 'wyoming ended', {
+        requestId: id,
+        code,
+        reason: message,
+      });
     if (speech !== null) {
       onExchange(speechExchange(speech, this.#clientIp, error));
       return;
@@ -317,11 +328,17 @@ class WyomingConnection implements Connection {
     };
   }
 
-  /** Looks for a client that stays away. What waits for the gateway is not its fault. */
-  #look(): void {
-    const silentMs = this.#inbox.silentMs();
+  /**
+   * Looks for a client that stays away. What waits for the gateway is not its fault, also where the gateway could not run
+   * and has not read it yet: the time is that of the looks, not of the clock.
+   */
+  #look(lookMs: number): void {
+    const { bytesRead } = this.#options.socket;
+    this.#silentMs = bytesRead === this.#received ? this.#silentMs + lookMs : 0;
+    this.#received = bytesRead;
+    const silentMs = Math.min(this.#silentMs, this.#inbox.silentMs());
     const now = performance.now();
-    if (silentMs === 0) return;
+    if (this.#inbox.silentMs() === 0) return;
     const { stallMs, unfinishedMs, idleMs, sessionMs } = this.#options.limits;
     if (this.#begunAt === null) {
       if (silentMs > idleMs) this.#fail(new GatewayError('session_idle', { seconds: idleMs / 1000 }));
