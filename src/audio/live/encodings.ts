@@ -51,11 +51,12 @@ export function pcmDecoder({ rate, width, channels }: PcmFormat, to: number = SA
       const frames = Math.floor(all.length / frame);
       odd = new Uint8Array(all.subarray(frames * frame));
       const read = (at: number) => (width === 1 ? all.readUInt8(at) - 128 : all.readIntLE(at, width));
-      const mono = Float32Array.from({ length: frames }, (_, i) => {
+      const mono = new Float32Array(frames);
+      for (let i = 0; i < frames; i += 1) {
         let sum = 0;
         for (let at = i * frame; at < (i + 1) * frame; at += width) sum += read(at);
-        return sum / scale;
-      });
+        mono[i] = sum / scale;
+      }
       return resampler.take(mono);
     },
     end() {

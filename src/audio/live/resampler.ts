@@ -38,19 +38,16 @@ export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampl
     const input = new Float32Array(held.length + samples.length);
     input.set(held);
     input.set(samples, held.length);
-    const out: number[] = [];
+    const out = new Float32Array(Math.max(0, Math.ceil(((input.length - 2 * half + 1) * up - phase) / down)));
     let at = 0;
-    while (at + 2 * half <= input.length) {
-      const filter = phases[phase] as Float32Array;
-      let sum = 0;
-      for (let i = 0; i < filter.length; i += 1) sum += (filter[i] as number) * (input[at + i] as number);
-      out.push(sum);
+    for (let o = 0; o < out.length; o += 1) {
+      out[o] = product(phases[phase] as Float32Array, input, at);
       phase += down;
       at += Math.floor(phase / up);
       phase %= up;
     }
     held = input.slice(at);
-    return Float32Array.from(out);
+    return out;
   }
 
   return {
@@ -61,6 +58,24 @@ export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampl
       return last;
     },
   };
+}
+
+/** Four sums, because each addition waits for the one before: it takes a third of the time of a single one. */
+function product(filter: Float32Array, input: Float32Array, at: number): number {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
+  let i = 0;
+  const last = filter.length - 3;
+  for (; i < last; i += 4) {
+    a += (filter[i] as number) * (input[at + i] as number);
+    b += (filter[i + 1] as number) * (input[at + i + 1] as number);
+    c += (filter[i + 2] as number) * (input[at + i + 2] as number);
+    d += (filter[i + 3] as number) * (input[at + i + 3] as number);
+  }
+  for (; i < filter.length; i += 1) a += (filter[i] as number) * (input[at + i] as number);
+  return a + b + (c + d);
 }
 
 /** The filters of each ratio that was asked for. There are few rates, and a client may change its own at any time. */
