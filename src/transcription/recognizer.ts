@@ -93,6 +93,8 @@ export interface Recognizer {
    * @param language that of the speech, if it is known before
    */
   limits(language: string | undefined): Partial<ChunkLimits>;
+  /** True for a model that omits what is said far more softly than something else in its chunk. */
+  readonly raisesSoft?: true;
   /** True when the recognizer gives subtitles instead of sentences to a client that asks for them. */
   readonly cutsSubtitles?: true;
   /** @throws `request.signal.reason` after an abort */

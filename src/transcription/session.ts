@@ -320,6 +320,7 @@ async function* recognize(
   const chunks = speechChunks(heard(vad.model, signal), vad.model, {
     signal,
     leveled,
+    raisesSoft: recognizer.raisesSoft,
     continued,
     onBlock: (block) => {
       samples += block.length;

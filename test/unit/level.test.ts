@@ -1,8 +1,8 @@
-/** Soft audio is as loud as clear speech for the voice activity model, and for it alone. */
+/** Soft audio is as loud as clear speech for the voice activity model, and soft speech beside loud for Whisper. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { speechChunks } from '../../src/transcription/speech/chunks.ts';
-import { createLeveler } from '../../src/transcription/speech/level.ts';
+import { createLeveler, raiseSoftSpans } from '../../src/transcription/speech/level.ts';
 
 const WINDOW = 512;
 const FOREVER = new AbortController().signal;
@@ -79,7 +79,11 @@ test('the gain of a span of hours ago is forgotten, and that of the last two min
 });
 
 /** The chunks of some tones of 0.6 s, each in a block of its own, and the levels at which the model of voice heard them. */
-async function heardAt(levels: readonly number[], certainty: number, leveled?: boolean) {
+async function heardAt(
+  levels: readonly number[],
+  certainty: number,
+  given: { leveled?: boolean; raisesSoft?: boolean } = {},
+) {
   const heard: number[] = [];
   const vad = {
     probabilities: async (samples: Float32Array) => {
@@ -95,7 +99,7 @@ async function heardAt(levels: readonly number[], certainty: number, leveled?: b
       yield block;
     }
   }
-  const options = { signal: FOREVER, onBlock: () => undefined, ...(leveled === false && { leveled }) };
+  const options = { signal: FOREVER, onBlock: () => undefined, ...given };
   const chunks = [];
   for await (const chunk of speechChunks(blocks(), vad, options)) chunks.push(chunk);
   return { heard, chunks, spans: chunks.flatMap(({ speech }) => speech).length };
@@ -140,7 +144,63 @@ test('a span whose padding lies in a silent block before is as loud as its own b
 });
 
 test('where voice activity is known already, nothing is leveled', async () => {
-  const { heard, chunks, spans } = await heardAt([0.01], 0.55, false);
+  const { heard, chunks, spans } = await heardAt([0.01], 0.55, { leveled: false });
   assert(Math.abs((heard[0] ?? 0) - 0.01) < 0.0002);
   assert.deepEqual([spans, chunks[0]?.gain], [1, undefined]);
+});
+
+const SAMPLES = 16_000;
+/** Where a chunk has speech of 1 s after pauses of 1 s, and how loud. */
+function chunkOf(levels: readonly number[]) {
+  const samples = new Float32Array((2 * levels.length + 1) * SAMPLES).fill(0.0001);
+  const spans = levels.map((level, i) => {
+    const start = (2 * i + 1) * SAMPLES;
+    samples.set(tone(level, 32).subarray(0, SAMPLES), start);
+    return { start, end: start + SAMPLES };
+  });
+  return { samples, spans };
+}
+
+test('Whisper hears a span far below the loudest 12 dB softer, and all else as it is', () => {
+  const levels = [0.2, 0.2 / 40, 0.08];
+  const { samples, spans } = chunkOf(levels);
+  const before = samples.slice();
+  raiseSoftSpans(samples, spans);
+  const heard = spans.map(({ start, end }) => levelOf(samples.subarray(start, end)));
+  for (const [i, expected] of [0.2, 0.05, 0.08].entries())
+    assert(Math.abs((heard[i] ?? 0) - expected) < 0.01 * expected, `span ${i}: ${heard[i]}`);
+  const ramp = SAMPLES / 10;
+  const changed = Array.from(samples).flatMap((sample, i) => (sample === before[i] ? [] : [i]));
+  assert.deepEqual([changed[0], changed.at(-1)], [3 * SAMPLES - ramp + 1, 4 * SAMPLES + ramp - 2]);
+  const steps = samples.subarray(3 * SAMPLES - ramp - 1, 3 * SAMPLES).map((sample, i, all) => sample - (all[i - 1] ?? sample)); // biome-ignore format: one line
+  assert(steps.every((step) => Math.abs(step) < 0.0001), 'a ramp without steps'); // biome-ignore format: one line
+});
+
+test('the raise has an end, and silence and neighbors without a pause do no harm', () => {
+  const { samples, spans } = chunkOf([0.5, 0.0005, 0]);
+  raiseSoftSpans(samples, spans);
+  assert(Math.abs(levelOf(samples.subarray(3 * SAMPLES, 4 * SAMPLES)) - 32 * 0.0005) < 0.0005);
+  assert(samples.every(Number.isFinite));
+  const close = tone(0.4, 3);
+  close.set(tone(0.004, 1), WINDOW);
+  raiseSoftSpans(close, [0, 1, 2].map((i) => ({ start: i * WINDOW, end: (i + 1) * WINDOW }))); // biome-ignore format: one line
+  assert(Math.abs(levelOf(close.subarray(WINDOW, 2 * WINDOW)) - 0.1) < 0.002);
+  assert(Math.abs(levelOf(close.subarray(0, WINDOW)) - 0.4) < 0.01);
+  raiseSoftSpans(samples, []);
+});
+
+test('only for the family that asks a soft span of a file is raised in the chunk that it hears', async () => {
+  const levelsIn = async (options: { leveled?: boolean; raisesSoft?: boolean }) => {
+    const { chunks } = await heardAt([0.3, 0.01], 0.9, options);
+    assert.equal(chunks.length, 1);
+    return chunks.flatMap(({ samples, speech, startSec }) =>
+      speech.map((span) => levelOf(samples.subarray(...at(span.startSec - startSec)))),
+    );
+  };
+  // The tone begins with the block of its span, or a little later for a padded one.
+  const at = (sec: number): [number, number] => [Math.round(sec * SAMPLES) + 2048, Math.round(sec * SAMPLES) + 8192]; // biome-ignore format: one line
+  const isNear = (found: number | undefined, expected: number) => Math.abs((found ?? 0) - expected) < 0.1 * expected; // biome-ignore format: one line
+  assert(isNear((await levelsIn({ raisesSoft: true }))[1], 0.075));
+  assert(isNear((await levelsIn({}))[1], 0.01));
+  assert(isNear((await levelsIn({ leveled: false, raisesSoft: true }))[1], 0.01), 'a live session');
 });

@@ -6,7 +6,7 @@
 import { joined, SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
-import { createLeveler, isNoise } from './level.ts';
+import { createLeveler, isNoise, raiseSoftSpans } from './level.ts';
 import {
   createSegmenter,
   DEFAULT_SEGMENTER,
@@ -138,11 +138,13 @@ export async function* speechChunks(
     limits?: ChunkLimits;
     /** False where the voice activity was found before, in the audio as it is. */
     leveled?: boolean | undefined;
+    /** True for a model that omits soft speech beside a loud voice. */
+    raisesSoft?: boolean | undefined;
     /** True where the audio begins with the rest of speech that was cut. */
     continued?: boolean | undefined;
   },
 ): AsyncGenerator<Chunk> {
-  const { leveled = true, continued = false } = options;
+  const { leveled = true, raisesSoft = false, continued = false } = options;
   const segmentation = options.segmenter ?? DEFAULT_SEGMENTER;
   const segmenter = createSegmenter(segmentation, { continued });
   const limits = options.limits ?? DEFAULT_LIMITS;
@@ -155,6 +157,7 @@ export async function* speechChunks(
     const gain = Math.min(...group.spans.map(gainOf));
     const chunk = toChunk(group, audio, { gain, heardTo, keptPause: keptPauseOf(limits) });
     heardTo = chunk.end;
+    if (raisesSoft && leveled) raiseSoftSpans(chunk.chunk.samples, spansInSamples(chunk.chunk));
     return chunk.chunk;
   };
   const gainOf = ({ start, end }: Span) => leveler.gainIn(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES);
@@ -211,6 +214,12 @@ function toChunk(
     })),
   };
   return { chunk, end };
+}
+
+/** The spans of speech in the samples of a chunk. */
+function spansInSamples(chunk: Chunk): Span[] {
+  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
+  return chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }));
 }
 
 const keptPauseOf = ({ keptPauseSec }: ChunkLimits) => Math.floor(keptPauseSec / WINDOW_SEC);

@@ -1,10 +1,11 @@
 /**
  * Brings soft audio to the level of clear speech for the voice activity model, which is less sure of speech the softer
- * it is. The models that write text hear the audio as it is: the features of Whisper and Parakeet do not depend on its
- * level. Within a block, what is far softer than the loud voice beside it is raised, too. Loud sounds without speech are
- * told from speech by the model's certainty. bench/results/decoding.md has the figures. Pure.
+ * it is. Within a block, what is far softer than the loud voice beside it is raised, too. The models that write text
+ * hear the audio as it is: the features of Whisper and Parakeet do not depend on its level. But Whisper's depend on the
+ * loudest sound of the chunk, so it hears spans that are far softer raised. Loud sounds without speech are told from
+ * speech by the model's certainty. bench/results/decoding.md has the figures. Pure.
  */
-import { WINDOW_SAMPLES } from './voice-activity.ts';
+import { type Span, WINDOW_SAMPLES } from './voice-activity.ts';
 
 /** The root mean square of the loudest quarter of a second in clear speech, samples in -1..1. */
 const CLEAR = 0.1;
@@ -121,4 +122,34 @@ export function isNoise(
 
 export function isLoud(samples: Float32Array, gain = 1): boolean {
   return gain ** 2 * powerOf(samples) > LOUD * LOUD * samples.length;
+}
+
+/** 12 dB: a span of speech that is softer than the loudest of its chunk is raised up to here. */
+const RAISED_SHARE = 0.25;
+/** 30 dB. What is softer by more than this and 12 dB stays softer. */
+const MAX_RAISE = 32;
+/** 0.1 s: the gain of a span reaches 1 so soon in the pause beside it. */
+const RAMP_SAMPLES = 1600;
+
+/**
+ * Raises the spans of speech that are far softer than the loudest, as those of someone far away, because Whisper omits
+ * them. The pauses stay as they are.
+ * @param samples of a chunk, which are changed
+ * @param spans in samples, in order
+ */
+export function raiseSoftSpans(samples: Float32Array, spans: readonly Span[]): void {
+  const levels = spans.map(({ start, end }) => maximum(loudnessOf(samples.subarray(start, end))));
+  const loudest = maximum(levels);
+  spans.forEach(({ start, end }, i) => {
+    const gain = Math.min(MAX_RAISE, (RAISED_SHARE * loudest) / Math.max(LEAST_LOUDNESS, levels[i] ?? 0));
+    if (gain <= 1) return;
+    // Two raised spans share their pause.
+    const before = Math.min(RAMP_SAMPLES, (start - (spans[i - 1]?.end ?? -start)) / 2);
+    const after = Math.min(RAMP_SAMPLES, ((spans[i + 1]?.start ?? Number.POSITIVE_INFINITY) - end) / 2);
+    const [from, to] = [Math.ceil(start - before), Math.min(samples.length, end + after)];
+    for (let at = from; at < to; at += 1) {
+      const outside = at < start ? (start - at) / before : at < end ? 0 : (at + 1 - end) / after;
+      samples[at] = (samples[at] ?? 0) * (gain + outside * (1 - gain));
+    }
+  });
 }

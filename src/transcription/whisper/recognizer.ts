@@ -59,6 +59,7 @@ export const recognizer: Recognizer = {
     keptPauseSec: KEPT_PAUSE_SEC,
     ...(language !== undefined && { maxGapSec: MAX_GAP_SEC }),
   }),
+  raisesSoft: true,
 
   async recognize(lane, chunk, request) {
     const { language } = request;
