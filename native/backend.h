@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -76,6 +77,10 @@ struct ChunkOptions {
   int audio_context = 0; // 0 means the full window
   int max_tokens = 0;    // 0 means the model's own limit
   int beams = 1;         // texts that are followed side by side at a temperature of 0; 1 is greedy
+  // Only a text is wanted whose mean log probability is above this one, of a text with so many tokens that is
+  // known (Whisper with a temperature of 0). Where there is none, no segments are returned.
+  float known_logprob = -std::numeric_limits<float>::infinity();
+  int known_tokens = 0;
   bool times = true; // false: the decoder is told to write no times, and a segment is as long as its window
   bool words = false;
   // True for another look at the audio of the call before: what was encoded for that is used again, where it
@@ -107,6 +112,7 @@ struct Segment {
   int64_t end_ms = 0;
   std::vector<Token> tokens;
   float no_speech_prob = 0;
+  float end_logprob = 0; // of the end behind the text, where a decoder chose to end it there
   // Some models detect these beside the words; they are empty for the others.
   std::string language;
   float language_probability = 0;

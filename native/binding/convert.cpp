@@ -167,6 +167,11 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
   result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
   result.beams = read_integer(options, "beams", 1, kMaxBeams);
+  if (!options.Get("knownLogprob").IsUndefined()) {
+    result.known_logprob =
+        static_cast<float>(read_number(options, "knownLogprob", -100, 0, "a number from -100 to 0"));
+    result.known_tokens = read_integer(options, "knownTokens", 0, model.text_context);
+  }
   result.times = read_boolean(options, "times");
   result.words = read_boolean(options, "words");
   result.again = read_boolean(options, "again");
@@ -207,6 +212,7 @@ Napi::Object to_js(Napi::Env env, const Segment& segment) {
     tokens.Set(i, to_js(env, segment.tokens[i]));
   object.Set("tokens", tokens);
   object.Set("noSpeechProb", segment.no_speech_prob);
+  object.Set("endLogprob", segment.end_logprob);
   if (!segment.language.empty()) {
     object.Set("language", segment.language);
     object.Set("languageProbability", segment.language_probability);

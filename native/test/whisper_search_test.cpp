@@ -66,15 +66,18 @@ class ToyModel {
       for (const auto& text : texts_)
         rows_.push_back(logits(text));
       most_ = std::max(most_, rows_.size());
+      all_ += rows_.size();
       return std::vector<std::span<float>>(rows_.begin(), rows_.end());
     };
   }
 
   size_t most_rows() const { return most_; }
+  size_t all_rows() const { return all_; }
 
  private:
   unsigned seed_;
   size_t most_ = 0;
+  size_t all_ = 0;
   std::vector<std::vector<int32_t>> texts_;
   std::vector<std::vector<float>> rows_;
 };
@@ -200,6 +203,28 @@ TEST("whisper search: several beams find texts that are more probable, with thei
     CHECK(five.score() > one.score() - 0.5); // a beam may lose what greedy decoding found, but not by much
   }
   CHECK(better > 10);
+}
+
+TEST("whisper search: beams look for a text that is more probable than a known one, and for none in vain") {
+  size_t rows = 0;
+  size_t rows_beyond_known = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SearchOptions options{.beams = 5, .most_tokens = 30};
+    ToyModel model(seed);
+    auto first = model.logits({});
+    const auto best = search(kTextRules, options, first, model.extend());
+    rows += model.all_rows();
+    options.known_tokens = static_cast<int>(best.tokens.size());
+    options.known_score = best.score() - 1e-4;
+    CHECK(found(seed, options).score() >= best.score());
+    options.known_score = best.score();
+    ToyModel beyond(seed);
+    first = beyond.logits({});
+    const auto text = search(kTextRules, options, first, beyond.extend());
+    CHECK(text.tokens.empty() || text.score() > best.score());
+    rows_beyond_known += beyond.all_rows();
+  }
+  CHECK(rows_beyond_known < rows);
 }
 
 TEST("whisper search: a text without an end has the most tokens that it may") {

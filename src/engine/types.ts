@@ -64,6 +64,12 @@ export interface ChunkOptions {
   maxTokens: number;
   /** Texts that are followed side by side at a temperature of 0 (beam search), 1..8; 1 is greedy decoding. */
   beams: number;
+  /**
+   * The mean log probability of a text that is known already, with that of its end, and the number of its tokens. Beam
+   * search then looks for a more probable one, and gives no segments where there is none.
+   */
+  knownLogprob?: number;
+  knownTokens?: number;
   /** False: the decoder writes no times, and each segment is as long as its window. */
   times: boolean;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
@@ -100,6 +106,8 @@ export interface DecodedSegment {
   tokens: Token[];
   /** Probability (0..1) of the no-speech token at the start of the window. */
   noSpeechProb: number;
+  /** Natural logarithm of the probability that the text ends behind this segment, where the decoder ended it there. */
+  endLogprob?: number;
   /** SenseVoice detects the language, the emotion and the event beside the words; other models leave them out. */
   language?: string;
   languageProbability?: number;

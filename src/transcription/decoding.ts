@@ -18,6 +18,9 @@ export interface Attempt {
   beams: number;
   /** Whether the decoder writes times between its sentences; see `ChunkOptions`. */
   times: boolean;
+  /** The text that this attempt has to surpass; see `ChunkOptions`. */
+  knownLogprob?: number;
+  knownTokens?: number;
 }
 
 export interface Outcome {
@@ -92,14 +95,19 @@ export function attemptsFor(
  * @param beams as many as the client asks for; 1 for no second attempt
  */
 export function verifyingAttempt(
-  { avgLogprob }: Pick<Outcome, 'avgLogprob'>,
+  { avgLogprob, tokens }: Pick<Outcome, 'avgLogprob' | 'tokens'>,
   first: Attempt,
   { beams, durationSec }: { beams: number; durationSec: number },
 ): Attempt | null {
   const isLong = durationSec >= LONG_CHUNK.fromSec;
   const sure = isLong ? LONG_CHUNK.sureAvgLogprob : SURE_AVG_LOGPROB;
   if (beams <= first.beams || first.temperature > 0 || avgLogprob >= sure) return null;
-  return { ...first, beams: isLong ? Math.max(2, Math.ceil(beams / 2)) : beams };
+  return {
+    ...first,
+    beams: isLong ? Math.max(2, Math.ceil(beams / 2)) : beams,
+    knownLogprob: avgLogprob,
+    knownTokens: tokens,
+  };
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */

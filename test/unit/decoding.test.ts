@@ -109,7 +109,8 @@ test('a loop compresses and runs faster than speech', () => {
 test('a text in doubt gets a second look with beams, which needs no other window', () => {
   const unsure = { ...good, avgLogprob: -0.3 };
   const short = { beams: 5, durationSec: 5 };
-  assert.deepEqual(verifyingAttempt(unsure, first, short), { ...first, beams: 5 });
+  const second = { ...first, beams: 5, knownLogprob: -0.3, knownTokens: unsure.tokens };
+  assert.deepEqual(verifyingAttempt(unsure, first, short), second);
   assert.equal(verifyingAttempt({ ...good, avgLogprob: -0.14 }, first, short), null);
   assert.equal(verifyingAttempt(unsure, first, { ...short, beams: 1 }), null);
   assert.equal(verifyingAttempt(unsure, { ...first, temperature: 0.2 }, short), null);

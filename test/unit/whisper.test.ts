@@ -117,6 +117,20 @@ function unsureLane(other: { word: string; logprob: number }) {
   return { lane: lane as unknown as Lane, asked };
 }
 
+test('a text that hardly ends where it does is no surer than one with all words', async () => {
+  const withEnd = (count: number, logprob: number, endLogprob: number) => {
+    const tokens = said.slice(0, count).map((token) => ({ ...token, logprob }));
+    return [{ startMs: 0, endMs: 5000, tokens, noSpeechProb: 0, endLogprob }];
+  };
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+    transcribe: async (_samples: Float32Array, { beams }: ChunkOptions) =>
+      beams === 1 ? withEnd(5, -0.2, -0.1) : withEnd(2, -0.1, -2),
+  };
+  const result = await whisper.recognize(lane as unknown as Lane, chunk, { ...request, beams: 5 });
+  assert.equal(textOf(result).trim(), 'ask not what your country');
+});
+
 test('a text in doubt is decoded again with beams, and the more probable text is taken', async () => {
   for (const [logprob, expected] of [
     [-1.2, 'which'],

@@ -22,8 +22,10 @@ struct Candidate {
 void take(Hypothesis& hypothesis, const Candidate& candidate, int32_t end_of_text) {
   hypothesis.sum = candidate.sum;
   hypothesis.finished = candidate.token == end_of_text;
-  if (hypothesis.finished)
+  if (hypothesis.finished) {
+    hypothesis.end_logprob = candidate.logprob;
     return;
+  }
   hypothesis.tokens.push_back(candidate.token);
   hypothesis.logprobs.push_back(candidate.logprob);
 }
@@ -59,7 +61,8 @@ class BeamSearch {
  public:
   BeamSearch(const TokenRules& rules, const SearchOptions& options)
       : rules_(rules), beams_(static_cast<size_t>(options.beams)),
-        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)) {}
+        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)), known_score_(options.known_score),
+        known_tokens_(static_cast<size_t>(options.known_tokens)) {}
 
   // The extensions that are followed; empty when the search is over.
   std::vector<Extension> step(std::span<const std::span<float>> rows) {
@@ -71,6 +74,7 @@ class BeamSearch {
     std::ranges::stable_sort(candidates, std::greater(), &Candidate::sum);
     std::vector<Hypothesis> next;
     std::vector<Extension> extensions;
+    bool hopeless = false;
     std::vector<bool> loops(live_.size()); // a text that left its loop would only begin another one
     for (const auto& candidate : candidates) {
       if (loops[candidate.parent])
@@ -81,6 +85,10 @@ class BeamSearch {
         finished_.push_back(std::move(hypothesis));
         continue;
       }
+      if (!may_win(hypothesis)) { // nor may those behind it, which are less probable
+        hopeless = true;
+        break;
+      }
       loops[candidate.parent] = hypothesis.tokens.size() > most_of_loop_ && is_loop(hypothesis.tokens);
       if (loops[candidate.parent])
         continue;
@@ -89,34 +97,49 @@ class BeamSearch {
       if (next.size() == beams_)
         break;
     }
-    if (next.empty() && finished_.empty())
+    if (next.empty() && finished_.empty() && !hopeless)
       throw Failure(StatusCode::repetition, "The decoder repeats itself");
-    if (!next.empty())
+    if (!next.empty() || hopeless)
       live_ = std::move(next);
     return is_over() ? std::vector<Extension>() : extensions;
   }
 
-  Hypothesis best() {
-    auto& all = finished_.empty() ? live_ : finished_;
-    return *std::ranges::max_element(all, {}, &Hypothesis::score);
+  Hypothesis best() const {
+    const auto& all = finished_.empty() ? live_ : finished_;
+    const bool is_found = !all.empty() && best_of_all(all).score() > known_score_ + kRounding;
+    return is_found ? best_of_all(all) : Hypothesis();
   }
 
  private:
   // Texts that are much longer than one that ended, and longer than speech, will not end.
-  bool is_over() {
-    if (finished_.size() >= beams_)
+  bool is_over() const {
+    if (live_.empty() || finished_.size() >= beams_)
       return true;
     if (finished_.empty())
       return false;
     const size_t live = live_.front().tokens.size();
-    return live > most_of_loop_ && live > 2 * best().tokens.size() + kLonger;
+    return live > most_of_loop_ && live > 2 * best_of_all(finished_).tokens.size() + kLonger;
+  }
+
+  static const Hypothesis& best_of_all(const std::vector<Hypothesis>& texts) {
+    return *std::ranges::max_element(texts, {}, &Hypothesis::score);
+  }
+
+  // With nothing but certain tokens from here on.
+  bool may_win(const Hypothesis& hypothesis) const {
+    const auto tokens = std::max(hypothesis.tokens.size(), known_tokens_ + kMore);
+    return hypothesis.sum > known_score_ * static_cast<double>(tokens + 1);
   }
 
   static constexpr size_t kLonger = 16;
+  static constexpr size_t kMore = 2;        // tokens that a more probable text may have
+  static constexpr double kRounding = 1e-6; // of a score, as the caller has it
 
   const TokenRules& rules_;
   size_t beams_;
   size_t most_of_loop_;
+  double known_score_;
+  size_t known_tokens_;
   std::vector<Hypothesis> live_{1};
   std::vector<Hypothesis> finished_;
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,8 @@ bool is_loop(std::span<const int32_t> tokens);
 struct Hypothesis {
   std::vector<int32_t> tokens; // without the end of the text
   std::vector<float> logprobs; // of each token
-  double sum = 0;              // of the logprobs, and of that of the end once it is finished
+  float end_logprob = 0;       // of the end, once it is finished
+  double sum = 0;              // of all of these
   bool finished = false;
 
   // The mean log probability, over the tokens and the end.
@@ -35,6 +37,10 @@ struct SearchOptions {
   // is much longer than a text that ended.
   int most_tokens_of_loop = 0;
   uint32_t seed = 0;
+  // Beam search looks for a text with a higher score than one that is known, of so many tokens. It gives up
+  // what cannot become such a text with a few tokens more than those.
+  double known_score = -std::numeric_limits<double>::infinity();
+  int known_tokens = 0;
 };
 
 // The hypothesis `parent` of the step before goes on with `token`.
@@ -48,7 +54,7 @@ using Extend = std::function<std::vector<std::span<float>>(std::span<const Exten
 
 // The best text that the search finds: BeamSearchDecoder and GreedyDecoder of OpenAI's decoding.py, ranked by
 // the mean log probability. `first`: the logits after the prompt. Throws Failure{repetition} where beam
-// search found nothing but loops.
+// search found nothing but loops. No text has no tokens: the known one has the highest score.
 Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
                   const Extend& extend);
 

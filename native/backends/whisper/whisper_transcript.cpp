@@ -75,6 +75,8 @@ int WhisperTranscript::decode_window(int frame, int frames) {
       times ? kMostRepeatedTokens * frames * static_cast<int>(kFrameMs) / 1000 : 0;
   if (options_.max_tokens > 0)
     search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
+  search_options.known_score = static_cast<double>(options_.known_logprob);
+  search_options.known_tokens = options_.known_tokens;
   whisper_internals::reserve_tokens(context_, state_,
                                     prompt_tokens + search_options.beams * search_options.most_tokens);
   auto* const kept = search_options.beams == 1 ? kept_scores(times) : nullptr;
@@ -92,6 +94,8 @@ int WhisperTranscript::decode_window(int frame, int frames) {
   for (const auto& piece : cut.pieces)
     segments_.push_back(segment_of(text, piece.first, piece.last, start_ms + piece.start * kPositionMs,
                                    start_ms + piece.end * kPositionMs));
+  if (!cut.pieces.empty() && cut.pieces.back().last == text.tokens.size())
+    segments_.back().end_logprob = text.end_logprob;
   // A window that ends where it began would be decoded again and again.
   const bool is_whole = cut.next >= positions || cut.next <= 0;
   const int next = is_whole ? frames : cut.next * kFramesPerPosition;

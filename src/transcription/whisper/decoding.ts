@@ -153,7 +153,8 @@ function retryableError(error: unknown): NativeError {
 
 function summarize(segments: DecodedSegment[]): Outcome {
   const tokens = segments.flatMap((segment) => segment.tokens).filter((token) => token.bytes.length > 0);
-  const sum = tokens.reduce((total, token) => total + token.logprob, 0);
+  const ends = segments.reduce((total, { endLogprob = 0 }) => total + endLogprob, 0);
+  const sum = tokens.reduce((total, token) => total + token.logprob, ends);
   return {
     text: Buffer.concat(tokens.map((token) => token.bytes))
       .toString()
