@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { ChunkOptions, DetectionOptions, Lane } from '../../src/engine/types.ts';
 import { addLanguage } from '../../src/transcription/lanes.ts';
 import { createLanguageTally } from '../../src/transcription/language/tally.ts';
+import { NO_EARLIER_CHUNKS } from '../../src/transcription/recognizer.ts';
 import { type Chunk, splitChunk } from '../../src/transcription/speech/chunks.ts';
 import { likeliestLanguages } from '../../src/transcription/whisper/language-changes.ts';
 import { recognizer as whisper } from '../../src/transcription/whisper/recognizer.ts';
@@ -12,6 +13,7 @@ import { chunkRequest } from '../chunk-request.ts';
 const RATE = 16_000;
 const ENGLISH = { en: 0.98, fr: 0.01, it: 0.01 };
 const FRENCH = { en: 0.01, fr: 0.98, it: 0.01 };
+const MURMUR = { en: 0.6, fr: 0.2, it: 0.2 };
 const UNSURE = { en: 0.2, fr: 0.3, it: 0.5 };
 
 type Sound = Record<string, number>;
@@ -61,6 +63,7 @@ async function hear(
   chunk = threeSpans(),
 ) {
   const calls: string[] = [];
+  let encoded = '';
   const numbers = 'one two three four five six seven eight nine ten eleven twelve thirteen'.split(' ');
   const spansIn = (samples: Float32Array) => [1, 2, 3].filter((number) => samples.includes(number));
   const soundOf = (of: Sound[], samples: Float32Array) => ({
@@ -69,14 +72,17 @@ async function hear(
   const lane = {
     info: { languages: ['en', 'fr', 'it'], audioContext: 1500, textContext: 448 },
     detectLanguage: async (samples: Float32Array, { parts = [] }: DetectionOptions) => {
-      calls.push(`detect ${spansIn(samples).join('')}`);
+      encoded = spansIn(samples).join('');
+      calls.push(`detect ${encoded}`);
       const inPart = ({ startMs, endMs }: { startMs: number; endMs: number }) =>
         soundOf(together, samples.subarray(startMs * 16, endMs * 16));
       return { ...soundOf(apart, samples), parts: parts.map(inPart) };
     },
     transcribe: async (samples: Float32Array, { language, again }: ChunkOptions) => {
-      assert(again, 'what was encoded to hear the language is used again');
-      calls.push(`${language} ${spansIn(samples).join('')}`);
+      const heard = spansIn(samples).join('');
+      assert.equal(again, encoded === heard, 'what was encoded to hear the language is used again');
+      encoded = heard;
+      calls.push(`${language} ${heard}`);
       const count = Math.floor(samples.length / RATE);
       const words = [...numbers.slice(0, count).map((number) => ` seventy-${number}`), '.'];
       const tokens = words.map((word, id) => ({
@@ -124,6 +130,41 @@ test('a span that sounds like another language only beside others changes nothin
   const unsure = await hear([ENGLISH, ENGLISH, FRENCH], one);
   assert.deepEqual(unsure.calls, ['detect 123', 'en 123', 'detect 3']);
   assert.deepEqual(unsure.recognition, plain.recognition);
+});
+
+test('only the span that is least like the language of the chunk is heard before there is another one', async () => {
+  const { calls } = await hear([ENGLISH, UNSURE, FRENCH], [ENGLISH, ENGLISH, ENGLISH]);
+  assert.deepEqual(calls, ['detect 123', 'en 123', 'detect 3']);
+});
+
+test('less doubt is enough where the language has changed before', async () => {
+  const [together, apart] = [
+    [ENGLISH, MURMUR, ENGLISH],
+    [ENGLISH, FRENCH, ENGLISH],
+  ];
+  const after = (...spoken: string[]) => {
+    const languages = spoken.reduce(
+      (tally, language) => tally.with({ language, probability: 0.9 }, 10),
+      createLanguageTally(undefined),
+    );
+    return { before: async () => ({ ...NO_EARLIER_CHUNKS, languages }) };
+  };
+  const unchanged = await hear(together, apart, after('en', 'en'));
+  assert.deepEqual(unchanged.calls, ['detect 123', 'en 123']);
+  const { recognition } = await hear(together, apart, after('en', 'fr'));
+  assert.deepEqual(
+    recognition.sentences.map(({ language }) => language),
+    ['en', 'fr', 'en'],
+  );
+});
+
+test('a chunk of whose language nobody is sure is in that of its spans, each heard by itself', async () => {
+  const { calls, recognition } = await hear([UNSURE, UNSURE, UNSURE], [UNSURE, FRENCH, FRENCH]);
+  assert.deepEqual(calls.slice(-4), ['detect 1', 'detect 2', 'detect 3', 'fr 123']);
+  const [{ language } = { language: '' }, ...others] = recognition.sentences;
+  assert.deepEqual([language, recognition.detected.language, others.length], ['fr', 'fr', 0]);
+  const { recognition: agreed } = await hear([UNSURE, UNSURE, UNSURE], [UNSURE, UNSURE, UNSURE]);
+  assert.equal(agreed.detected.language, 'it');
 });
 
 test('a draft and a request with a language look for no change', async () => {

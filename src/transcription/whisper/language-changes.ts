@@ -1,18 +1,23 @@
 /**
  * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
  * another one. What is encoded for the whole chunk also tells the language of each span of speech in it, in the step of
- * the decoder that tells that of the chunk. Spans that sound like another language are then heard by themselves, and only if
- * they are in it, all of them are. bench/results/decoding.md has the figures.
+ * the decoder that tells that of the chunk. Where one sounds like another language, it is heard by itself, and only if it is
+ * in one, all of them are. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane, LanguageGuess } from '../../engine/types.ts';
+import type { DetectedLanguage } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
-/** A span is heard by itself where another language than that of the chunk is more probable. */
-const OTHER_LANGUAGE = 0.4;
+/** A span is in doubt where another language than that of the chunk is more probable. */
+const OTHER_LANGUAGE = 0.3;
+/** Where the language has changed before, a span is in doubt already where that of the chunk is less probable. */
+const SAME_LANGUAGE = 0.8;
+/** The language has changed where this part of the speech before is in others than that of the chunk. */
+const OTHER_SHARE = 0.1;
 /** A change of language between two spans must make the whole this many times as probable. */
 const CHANGE_ODDS = 4;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
@@ -26,49 +31,75 @@ interface SpanSound {
   probabilities: ReadonlyMap<string, number>;
 }
 
-/** Hears the language of the chunk and of each span in it; `doubtful` has those that may be in another one. */
+/** Hears the language of the chunk and of each span in it; `suspect` is the span most likely to be in another one. */
 export async function hearTogether(lane: Lane, chunk: Chunk, request: ChunkRequest) {
   const { speech } = cutAtPauses(chunk);
-  const spans = speech.length > 1 && !request.draft ? speech : [];
+  const parts = speech.length > 1 && !request.draft ? speech : [];
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
   const ms = (sec: number) => Math.min(lastMs, Math.max(0, Math.round(secondsInChunk(chunk, sec) * 1000)));
-  const parts = spans.map(({ startSec, endSec }) => ({ startMs: ms(startSec), endMs: ms(endSec) }));
-  const sound = await languageBySound(lane, chunk, request, parts);
+  const places = parts.map(({ startSec, endSec }) => ({ startMs: ms(startSec), endMs: ms(endSec) }));
+  const sound = await languageBySound(lane, chunk, request, places);
   const [{ language }] = amongAllowed(sound.probabilities, request.languages);
-  const sounds = spans.map(({ startSec, endSec }, at) =>
+  const spans = parts.map(({ startSec, endSec }, at) =>
     soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
   );
-  const isDoubtful = ({ probabilities }: SpanSound) =>
-    [...probabilities].some(([other, probability]) => other !== language && probability > OTHER_LANGUAGE);
-  return { sound, language, spans: sounds, doubtful: new Set(sounds.filter(isDoubtful)) };
+  return { sound, language, spans, suspect: await suspectOf(spans, language, request) };
 }
 
-/** The pieces of the chunk between which the language changes; only the chunk where it does not. */
+async function suspectOf(spans: SpanSound[], language: string, { before }: ChunkRequest) {
+  const same = ({ probabilities }: SpanSound) => probabilities.get(language) ?? 0;
+  const [unlike, ...others] = spans.toSorted((a, b) => same(a) - same(b));
+  if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return undefined;
+  const isOther = ({ probabilities }: SpanSound) =>
+    [...probabilities].some(([other, probability]) => other !== language && probability > OTHER_LANGUAGE);
+  const suspect = [unlike, ...others].find(isOther);
+  if (suspect !== undefined) return suspect;
+  const { languages } = await before();
+  const share = (sum: number, other: string) => (other === language ? sum : sum + languages.share(other));
+  return [...unlike.probabilities.keys()].reduce(share, 0) > OTHER_SHARE ? unlike : undefined;
+}
+
+/**
+ * The pieces of the chunk between which the language changes, or all of it as one; none where nothing says that it is in
+ * another language than it was heard in.
+ * @param isUnsure true where that language is in doubt, so that all spans are asked for it
+ */
 export async function piecesByLanguage(
   lane: Lane,
   whole: Chunk,
-  { language, spans, doubtful }: Awaited<ReturnType<typeof hearTogether>>,
+  { language, spans, suspect, isUnsure }: Awaited<ReturnType<typeof hearTogether>> & { isUnsure: boolean },
   request: ChunkRequest,
-): Promise<Chunk[]> {
+): Promise<Piece[]> {
   const chunk = cutAtPauses(whole);
   const parts = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
-  const heard = [...spans];
-  const hear = async (isWanted: (span: SpanSound) => boolean) => {
-    for (const [at, span] of spans.entries()) {
-      const part = parts[at];
-      if (part === undefined || !isWanted(span)) continue;
-      heard[at] = soundOf(span.seconds, await languageBySound(lane, part, request), request);
-    }
+  const hear = async (at: number) => {
+    const sound = await languageBySound(lane, parts[at] as Chunk, request);
+    return soundOf((spans[at] as SpanSound).seconds, sound, request);
   };
-  await hear((span) => doubtful.has(span));
+  const first = suspect === undefined ? 0 : spans.indexOf(suspect);
+  const firstHeard = await hear(first);
+  const mayChange = suspect !== undefined && topOf(firstHeard) !== language;
+  if (!mayChange && !isUnsure) return [];
   // What else is heard together says nothing here: where a span is blurred, others are, too.
-  if (heard.every((span, at) => span === spans[at] || topOf(span) === language)) return [whole];
-  await hear((span) => !doubtful.has(span));
-  const languages = likeliestLanguages(heard, CHANGE_ODDS);
-  return splitChunk(
-    chunk,
-    [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]),
-  );
+  const heard: SpanSound[] = [];
+  for (const at of spans.keys()) heard.push(at === first ? firstHeard : await hear(at));
+  const languages = likeliestLanguages(heard, mayChange ? CHANGE_ODDS : Number.POSITIVE_INFINITY);
+  const starts = [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]);
+  return splitChunk(chunk, starts).map((piece, i) => {
+    const from = [0, ...starts][i] ?? 0;
+    return { chunk: piece, detected: meanOf(heard.slice(from, starts[i]), languages[from] as string) };
+  });
+}
+
+/** A piece of a chunk, and the language of its spans, heard by themselves. */
+interface Piece {
+  chunk: Chunk;
+  detected: DetectedLanguage;
+}
+
+function meanOf(spans: SpanSound[], language: string): DetectedLanguage {
+  const sum = spans.reduce((total, { probabilities }) => total + (probabilities.get(language) ?? 0), 0);
+  return { language, probability: sum / spans.length };
 }
 
 /** The chunk with spans of speech that have no pauses; of voice activity they may have short ones. */

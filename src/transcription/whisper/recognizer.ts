@@ -50,6 +50,8 @@ const MAX_GAP_SEC = 5;
 const KEPT_PAUSE_SEC = 1;
 /** Shorter speech may be a sound, or a word that is aligned with its neighbor. */
 const LEAST_WITHOUT_TEXT_SEC = 1;
+/** Where the language of a chunk is less probable than this, its spans are asked, too, each heard by itself. */
+const SURE_LANGUAGE = 0.8;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
 const LEAST_GAIN = 1.25;
 
@@ -67,9 +69,18 @@ export const recognizer: Recognizer = {
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
     const heard = await hearTogether(lane, chunk, request);
     const whole = await recognizeAs(lane, chunk, heard.sound, request);
-    if (heard.doubtful.size === 0) return whole;
-    const pieces = await piecesByLanguage(lane, chunk, heard, request);
-    return pieces.length > 1 ? inSeveralLanguages(lane, pieces, request) : whole;
+    const hasSpans = heard.spans.length > 1 && whole.sentences.length > 0;
+    const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
+    if (heard.suspect === undefined && !isUnsure) return whole;
+    const [first, ...others] = await piecesByLanguage(lane, chunk, { ...heard, isUnsure }, request);
+    if (first === undefined) return whole;
+    if (others.length > 0) {
+      const pieces = [first, ...others].map((piece) => piece.chunk);
+      return inSeveralLanguages(lane, pieces, request);
+    }
+    const { detected } = first;
+    const isOther = isUnsure && detected.language !== whole.detected.language;
+    return isOther ? recognizeIn(lane, chunk, { detected, isEncoded: false }, request) : whole;
   },
 
   async align(lane, chunk, said) {
