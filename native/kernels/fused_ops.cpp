@@ -2,6 +2,7 @@
 // products, sums and GELU behind it. Each row goes through all of them while it is in the cache, and the
 // threads wait for each other once. ggml reads and writes the whole matrix for each node. The numbers are the
 // same to the last bit. ggml-cpu.c asks before it computes a node.
+#include "few_products.h"
 #include "gelu.h"
 #include "taken.h"
 
@@ -150,12 +151,14 @@ class Chain {
 } // namespace
 } // namespace voxgate
 
-// Returns how many nodes behind the one at `first` it has computed with it; 0 where it has computed nothing.
+// Returns how many nodes from `first` on it has computed.
 extern "C" int voxgate_fused(const ggml_cgraph* graph, int first, const ggml_compute_params* params) {
+  if (const int products = voxgate::few_products(graph, first, params); products > 0)
+    return products;
   const voxgate::Chain chain(graph, first);
   if (chain.count() < 2)
     return 0;
   VOXGATE_TAKEN(fused_ops);
   chain.compute(params);
-  return chain.count() - 1;
+  return chain.count();
 }

@@ -26,7 +26,7 @@
 // AMX tiles are those of bfloat16 for every shape"). The tests are in native/test/attention_test.cpp and
 // kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp), and
 // ggml-cpu.c calls fused_ops.cpp before it computes a node ("nodes that follow each other are computed as
-// one").
+// one", "products of a few columns are computed with what follows them").
 
 // This comes first. Behind <new>, ops.h takes GCC's size of a cache line, which is 256 bytes on ARM.
 // ggml-cpu.c, which allocates the memory of these operations, takes 64, and they would write past its end.

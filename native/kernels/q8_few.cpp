@@ -1,11 +1,8 @@
 #include "q8_few.h"
 
-#include "taken.h"
 #include "thread_memory.h"
 
 #ifdef VOXGATE_HAS_VECTORS
-
-#include "ggml-cpu-impl.h"
 
 #include <algorithm>
 #include <array>
@@ -63,13 +60,8 @@ constexpr std::array<Dot, kDotColumns + 1> kDot{nullptr, dot<1>, dot<2>, dot<3>,
 
 } // namespace
 
-bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const block_q8_0* rows,
-            int64_t lda, const block_q8_0* columns, int64_t ldb, float* c, int64_t ldc) {
-  if (k % kPieceBlocks != 0)
-    return false;
-  VOXGATE_TAKEN(q8_gemm_few);
-  Piece* const of_columns = thread_block<Pieces>().data();
-  Piece* piece = of_columns;
+FewColumns::FewColumns(const block_q8_0* columns, int64_t ldb, int64_t n, int64_t k) : n_(n), k_(k) {
+  Piece* piece = thread_block<Pieces>().data();
   for (int64_t column = 0; column < n; ++column) {
     for (int64_t block = 0; block < k; block += kPieceBlocks, ++piece) {
       const block_q8_0* source = columns + column * ldb + block;
@@ -79,13 +71,15 @@ bool q8_few(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, 
       piece->scales = load_scales(*source, next);
     }
   }
-  const int64_t pieces = k / kPieceBlocks;
-  const int64_t end = m * (params->ith + 1) / params->nth;
-  for (int64_t row = m * params->ith / params->nth; row < end; ++row)
-    for (int64_t column = 0; column < n; column += kDotColumns)
-      kDot[static_cast<size_t>(std::min(kDotColumns, n - column))](
-          rows + row * lda, of_columns + column * pieces, pieces, k, c + column * ldc + row, ldc);
-  return true;
+}
+
+void FewColumns::multiply(const block_q8_0* rows, int64_t lda, int64_t m, float* c, int64_t ldc) const {
+  const Piece* const of_columns = thread_block<Pieces>().data();
+  const int64_t pieces = k_ / kPieceBlocks;
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t column = 0; column < n_; column += kDotColumns)
+      kDot[static_cast<size_t>(std::min(kDotColumns, n_ - column))](
+          rows + row * lda, of_columns + column * pieces, pieces, k_, c + column * ldc + row, ldc);
 }
 
 } // namespace voxgate

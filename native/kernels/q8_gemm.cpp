@@ -238,17 +238,29 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     return false;
   const auto* rows = static_cast<const block_q8_0*>(a);
   const auto* columns = static_cast<const block_q8_0*>(b);
-  if (n < kFewColumns)
-    return q8_few(params, m, n, k, rows, lda, columns, ldb, c, ldc);
+  if (n < kFewColumns) { // of a shape that few_products.cpp leaves
+    if (!is_few(m, n, k))
+      return false;
+    VOXGATE_TAKEN(q8_gemm_few);
+    const int64_t first = m * params->ith / params->nth;
+    const int64_t end = m * (params->ith + 1) / params->nth;
+    FewColumns(columns, ldb, n, k).multiply(rows + first * lda, lda, end - first, c + first, ldc);
+    return true;
+  }
   VOXGATE_TAKEN(q8_gemm);
   const int64_t strips = (m + kRows - 1) / kRows;
   const int64_t panel = std::min(n, kPrepared / k / kColumns * kColumns); // columns prepared at once
   const int64_t panels = (n + panel - 1) / panel;
 
   Work& work = thread_block<Work>();
-  if (params->ith == 0)
-    ggml_threadpool_chunk_set(params->threadpool, params->nth);
-  ggml_barrier(params->threadpool);
+  // ggml has set the count of jobs before the first product of a node, and the threads have met since then.
+  // The columns of that product begin its working memory.
+  if (b != params->wdata) {
+    ggml_barrier(params->threadpool);
+    if (params->ith == 0)
+      ggml_threadpool_chunk_set(params->threadpool, params->nth);
+    ggml_barrier(params->threadpool);
+  }
   const int64_t jobs = strips * panels;
   int64_t prepared = -1;
   for (int64_t job = params->ith, next = job; job < jobs; job = next) {
@@ -280,7 +292,6 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
           c + column * ldc + first_row, ldc, count);
     }
   }
-  ggml_barrier(params->threadpool);
   return true;
 }
 

@@ -120,9 +120,13 @@ VOXGATE_AMX_INT8 void multiply(const Columns& columns, Strip& strip, const block
 
 } // namespace
 
+bool q8_tiles_take(int64_t n, int64_t k) {
+  return n >= kLeastColumns && n <= kTile && k >= 2 && k % 2 == 0 && k <= kMaxBlocks && may_use_tiles();
+}
+
 bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,
               const void* b, int64_t ldb, float* c, int64_t ldc) {
-  if (n < kLeastColumns || n > kTile || k < 2 || k % 2 != 0 || k > kMaxBlocks || !may_use_tiles())
+  if (!q8_tiles_take(n, k))
     return false;
   VOXGATE_TAKEN(q8_tiles);
   auto& [columns, strip] = thread_block<Work>();
@@ -151,6 +155,10 @@ bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
 #else
 
 namespace voxgate {
+
+bool q8_tiles_take(int64_t, int64_t) {
+  return false;
+}
 
 bool q8_tiles(const ggml_compute_params*, int64_t, int64_t, int64_t, const void*, int64_t, const void*,
               int64_t, float*, int64_t) {

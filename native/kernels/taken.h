@@ -38,6 +38,7 @@ struct KernelCalls {
   std::atomic<long> gelu{0};
   std::atomic<long> im2col{0};
   std::atomic<long> fused_ops{0};
+  std::atomic<long> few_products{0}; // with what follows them
   std::atomic<long> halves_to_floats{0};
 };
 extern KernelCalls kernel_calls; // in found_by_name.cpp

@@ -1,0 +1,255 @@
+#include "few_products.h"
+
+#include "q8_few.h"
+
+#ifdef VOXGATE_HAS_VECTORS
+
+#include "gelu.h"
+#include "q8_tiles.h"
+#include "taken.h"
+#include "thread_memory.h"
+
+#include <ggml-cpu-impl.h>
+#include <ggml-cpu.h>
+#include <ggml-impl.h>
+#include <vec.h>
+
+#include <algorithm>
+#include <array>
+
+namespace voxgate {
+namespace {
+
+constexpr int kMaxProducts = 4;
+constexpr int kMaxSteps = 3;        // behind a product
+constexpr int64_t kRowsAtOnce = 64; // which stay in the cache from step to step
+
+// ggml's columns in eight bits.
+using Columns = std::array<block_q8_0, kMaxBlocks * kFewColumns>;
+
+bool is_dense(const ggml_tensor* tensor) {
+  return tensor->type == GGML_TYPE_F32 && ggml_is_contiguous(tensor);
+}
+
+bool is_apart(const ggml_tensor* a, const ggml_tensor* b) {
+  const auto* const from = static_cast<const char*>(a->data);
+  const auto* const other = static_cast<const char*>(b->data);
+  return from + ggml_nbytes(a) <= other || other + ggml_nbytes(b) <= from;
+}
+
+// Of a sum: what is added; nothing where this is no sum that is computed here.
+const ggml_tensor* summand(const ggml_tensor* sum, const ggml_tensor* before) {
+  const ggml_tensor* const other = sum->src[sum->src[0] == before ? 1 : 0];
+  const bool is_row = other->ne[0] == sum->ne[0] && ggml_nrows(other) == 1;
+  return is_dense(other) && (is_row || ggml_are_same_shape(other, sum)) ? other : nullptr;
+}
+
+void round(const ggml_tensor* tensor, Columns& columns) {
+  const int64_t blocks = tensor->ne[0] / kBlock;
+  const auto from_float = ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)->from_float;
+  for (int64_t column = 0; column < tensor->ne[1]; ++column)
+    from_float(static_cast<const float*>(tensor->data) + column * tensor->ne[0],
+               columns.data() + column * blocks, tensor->ne[0]);
+}
+
+// A product and the steps behind it.
+class Product {
+ public:
+  Product() = default;
+
+  Product(const ggml_cgraph* graph, int first) : graph_(graph), end_(first) {
+    if (first >= graph->n_nodes || !is_taken(graph->nodes[first]))
+      return;
+    nodes_[0] = graph->nodes[first];
+    count_ = 1;
+    ends_[0] = end_ = first + 1;
+    for (int at = next(end_); count_ <= kMaxSteps && at < graph->n_nodes; at = next(end_)) {
+      if (result()->op == GGML_OP_SET_ROWS || !ggml_node_has_n_uses(graph, end_ - 1, 1) ||
+          !is_step(graph->nodes[at]))
+        break;
+      nodes_[count_] = graph->nodes[at];
+      ends_[count_++] = end_ = at + 1;
+    }
+    while (count_ > 1 && !is_safe())
+      end_ = ends_[--count_ - 1];
+  }
+
+  bool is_any() const { return count_ > 0; }
+  int end() const { return end_; } // the number of the node behind it
+  int next() const { return next(end_); }
+  const ggml_tensor* weights() const { return nodes_[0]->src[0]; }
+  const ggml_tensor* columns() const { return nodes_[0]->src[1]; }
+
+  // Whether neither writes what the other one reads or writes.
+  bool is_independent_of(const Product& before) const {
+    return !before.touches(result()) && !reads(before.result());
+  }
+
+  void compute(const block_q8_0* columns, const ggml_compute_params* params) const {
+    VOXGATE_TAKEN(q8_gemm_few);
+    const int64_t rows = weights()->ne[1], count = nodes_[0]->ne[1], blocks = weights()->ne[0] / kBlock;
+    const FewColumns few(columns, blocks, count, blocks);
+    const auto* const from = static_cast<const block_q8_0*>(weights()->data);
+    const auto stride = static_cast<int64_t>(weights()->nb[1] / sizeof(block_q8_0));
+    alignas(64) float values[kFewColumns][kRowsAtOnce];
+    const int64_t end = rows * (params->ith + 1) / params->nth;
+    for (int64_t row = rows * params->ith / params->nth; row < end; row += kRowsAtOnce) {
+      const int64_t height = std::min(kRowsAtOnce, end - row);
+      if (count_ == 1) {
+        few.multiply(from + row * stride, stride, height, static_cast<float*>(result()->data) + row, rows);
+        continue;
+      }
+      few.multiply(from + row * stride, stride, height, values[0], kRowsAtOnce);
+      for (int64_t column = 0; column < count; ++column)
+        for (int step = 1; step < count_; ++step)
+          apply(step, column, row, static_cast<int>(height), values[column]);
+    }
+  }
+
+ private:
+  // The first node from `at` on that computes something.
+  int next(int at) const {
+    while (at < graph_->n_nodes && ggml_op_is_empty(graph_->nodes[at]->op))
+      ++at;
+    return at;
+  }
+
+  static bool is_taken(const ggml_tensor* node) {
+    const ggml_tensor* const weights = node->src[0];
+    const ggml_tensor* const columns = node->src[1];
+    return node->op == GGML_OP_MUL_MAT && (node->flags & GGML_TENSOR_FLAG_COMPUTE) != 0 &&
+           ggml_get_op_params_i32(node, 1) != GGML_HINT_SRC0_IS_HADAMARD && is_dense(node) &&
+           is_dense(columns) && weights->type == GGML_TYPE_Q8_0 && weights->extra == nullptr &&
+           weights->nb[0] == sizeof(block_q8_0) && ggml_nrows(weights) == weights->ne[1] &&
+           ggml_nrows(columns) == columns->ne[1] &&
+           is_few(weights->ne[1], columns->ne[1], weights->ne[0] / kBlock) &&
+           !q8_tiles_take(columns->ne[1], weights->ne[0] / kBlock);
+  }
+
+  bool is_step(const ggml_tensor* node) const {
+    if ((node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0 ||
+        (node->src[0] != result() && (node->op != GGML_OP_ADD || node->src[1] != result())))
+      return false;
+    if (node->op == GGML_OP_SET_ROWS)
+      return node->type == GGML_TYPE_F16 && node->nb[0] == sizeof(ggml_fp16_t) &&
+             node->src[1]->type == GGML_TYPE_I64 && ggml_is_contiguous(node->src[1]) &&
+             ggml_nrows(node->src[0]) == node->src[0]->ne[1] && node->ne[2] * node->ne[3] == 1;
+    if (!is_dense(node) || !ggml_are_same_shape(node, result()))
+      return false;
+    switch (node->op) {
+    case GGML_OP_ADD:
+      return summand(node, result()) != nullptr;
+    case GGML_OP_SCALE:
+      return ggml_get_op_params_f32(node, 1) == 0; // no offset
+    case GGML_OP_UNARY:
+      return ggml_get_unary_op(node) == GGML_UNARY_OP_GELU;
+    default:
+      return false;
+    }
+  }
+
+  // A thread writes results while another one reads the weights and columns. What is added it reads where it
+  // writes.
+  bool is_safe() const {
+    if (!is_apart(result(), columns()) || !is_apart(result(), weights()))
+      return false;
+    for (int step = 1; step < count_; ++step)
+      if (const ggml_tensor* other = read_by(step);
+          other != nullptr && !is_apart(result(), other) &&
+          (other->data != result()->data || !ggml_are_same_shape(other, result())))
+        return false;
+    return true;
+  }
+
+  // What a step reads besides the values.
+  const ggml_tensor* read_by(int step) const {
+    const ggml_tensor* const node = nodes_[step];
+    if (node->op == GGML_OP_ADD)
+      return summand(node, nodes_[step - 1]);
+    return node->op == GGML_OP_SET_ROWS ? node->src[1] : nullptr;
+  }
+
+  const ggml_tensor* result() const { return nodes_[count_ - 1]; }
+
+  bool reads(const ggml_tensor* tensor) const {
+    if (!is_apart(tensor, columns()) || !is_apart(tensor, weights()))
+      return true;
+    for (int step = 1; step < count_; ++step)
+      if (const ggml_tensor* other = read_by(step); other != nullptr && !is_apart(tensor, other))
+        return true;
+    return false;
+  }
+
+  bool touches(const ggml_tensor* tensor) const { return reads(tensor) || !is_apart(tensor, result()); }
+
+  // Some values of a column, from `row` on. The last step writes the result.
+  void apply(int step, int64_t column, int64_t row, int height, float* values) const {
+    const ggml_tensor* const node = nodes_[step];
+    const bool is_last = step + 1 == count_;
+    if (node->op == GGML_OP_SET_ROWS) {
+      const int64_t place = static_cast<const int64_t*>(node->src[1]->data)[column];
+      GGML_ASSERT(place >= 0 && place < node->ne[1]);
+      auto* const to = static_cast<char*>(node->data) + place * static_cast<int64_t>(node->nb[1]);
+      ggml_cpu_fp32_to_fp16(values, reinterpret_cast<ggml_fp16_t*>(to) + row, height);
+      return;
+    }
+    float* const to = is_last ? static_cast<float*>(node->data) + column * node->ne[0] + row : values;
+    if (node->op == GGML_OP_ADD) {
+      const ggml_tensor* const other = read_by(step);
+      const int64_t stride = ggml_nrows(other) == 1 ? 0 : other->ne[0];
+      ggml_vec_add_f32(height, to, values, static_cast<const float*>(other->data) + column * stride + row);
+    } else if (node->op == GGML_OP_UNARY) {
+      gelu_row(height, to, values);
+    } else {
+      if (is_last)
+        std::copy_n(values, height, to);
+      ggml_vec_scale_f32(height, to, ggml_get_op_params_f32(node, 0));
+    }
+  }
+
+  const ggml_cgraph* graph_ = nullptr;
+  std::array<const ggml_tensor*, kMaxSteps + 1> nodes_{};
+  std::array<int, kMaxSteps + 1> ends_{};
+  int count_ = 0;
+  int end_ = 0;
+};
+
+} // namespace
+
+int few_products(const ggml_cgraph* graph, int first, const ggml_compute_params* params) {
+  std::array<Product, kMaxProducts> products;
+  int count = 0, end = first;
+  for (int at = first; count < kMaxProducts; at = products[count++].next()) {
+    products[count] = Product(graph, at);
+    const Product& product = products[count];
+    const auto depends = [&product](const Product& before) { return !product.is_independent_of(before); };
+    if (!product.is_any() || std::any_of(products.begin(), products.begin() + count, depends))
+      break;
+    end = product.end();
+  }
+  if (end - first > 1)
+    VOXGATE_TAKEN(few_products);
+  auto& columns = thread_block<Columns>();
+  const ggml_tensor* rounded = nullptr;
+  for (int i = 0; i < count; ++i) {
+    if (products[i].columns() != rounded)
+      round(products[i].columns(), columns);
+    rounded = products[i].columns();
+    products[i].compute(columns.data(), params);
+  }
+  return end - first;
+}
+
+} // namespace voxgate
+
+#else
+
+namespace voxgate {
+
+int few_products(const ggml_cgraph*, int, const ggml_compute_params*) {
+  return 0;
+}
+
+} // namespace voxgate
+
+#endif
