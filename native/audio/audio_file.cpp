@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 #include <string_view>
 
 namespace voxgate {
@@ -57,12 +58,20 @@ std::vector<uint8_t> read_at(std::FILE* file, size_t offset) {
   return bytes;
 }
 
+// Some files begin with zeros.
+size_t zero_bytes(const std::vector<uint8_t>& bytes) {
+  return static_cast<size_t>(std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; }) -
+                             bytes.begin());
+}
+
 AudioFormat sniff_file(std::FILE* file) {
   auto head = read_at(file, 0);
   if (head.empty())
     bad_audio("The audio file is empty");
-  if (const size_t tag = id3_tag_bytes(head); tag > 0)
-    head = read_at(file, tag);
+  const size_t zeros = zero_bytes(head);
+  const size_t tag = tag_bytes(std::span(head).subspan(zeros));
+  if (tag > 0)
+    head = read_at(file, zeros + tag);
   const auto format = sniff_audio(head);
   if (!format)
     bad_audio("The file is not WAV, MP3, FLAC or Ogg Vorbis audio");
@@ -251,6 +260,7 @@ class AudioFile::Decoder {
   void open() {
     opened_.close();
     last_ = {};
+    mean_ = {};
     // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
     // any filter gets them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
@@ -331,7 +341,7 @@ class AudioFile::Decoder {
 
   SampleBlock read_block() {
     if (format_ == AudioFormat::mp3)
-      return read_mp3(opened_.decoder, frames_);
+      return read_mp3(opened_.decoder, frames_, mean_);
     if (format_ == AudioFormat::flac)
       return read_flac(opened_.decoder, frames_, last_);
     ma_uint64 read = 0;
@@ -461,6 +471,7 @@ class AudioFile::Decoder {
   int channel_; // the one that is read, or all
   bool has_sides_ = false;
   FlacFrame last_;
+  Mp3Mean mean_;
   SampleBlock block_;   // the last one, or one that comes when `silent_` is over
   uint64_t silent_ = 0; // samples of silence that come first
   uint64_t lost_ = 0;   // samples of this file that were lost

@@ -46,8 +46,8 @@ class AudioFile {
 
   // Decodes for about 50 ms at most. True if `samples` samples, or all that are left, can be taken.
   bool decode(size_t samples, const CancelToken& cancel = {});
-  // Returns up to `max_samples` decoded samples. Of a file of two channels, half the difference of the two
-  // stands beside each of them, and must be taken, too; of others nothing does.
+  // Each returns up to `max_samples` decoded samples. A file of two channels also has half the difference of
+  // the two, which must be taken with them; for any other file `take_sides` returns none.
   std::vector<float> take(size_t max_samples);
   std::vector<float> take_sides(size_t max_samples);
 

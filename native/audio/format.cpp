@@ -37,12 +37,15 @@ size_t mp3_frame_bytes(Bytes bytes, size_t offset) {
   return static_cast<size_t>(length);
 }
 
+constexpr size_t kApeHeaderBytes = 32;
 constexpr size_t kMaxSearchBytes = 4096;
 
-// True if there are two frames in a row within the first bytes, because one alone occurs by chance in any
-// data.
+// True if there are two frames in a row within the first bytes that are not zero, because one alone occurs by
+// chance in any data.
 bool looks_like_mp3(Bytes bytes) {
-  for (size_t i = 0; i < std::min(bytes.size(), kMaxSearchBytes); ++i) {
+  const auto sound = std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; });
+  const auto zeros = static_cast<size_t>(sound - bytes.begin());
+  for (size_t i = zeros; i < std::min(bytes.size(), zeros + kMaxSearchBytes); ++i) {
     const size_t length = mp3_frame_bytes(bytes, i);
     if (length == 0)
       continue;
@@ -69,7 +72,13 @@ const char* audio_format_name(AudioFormat format) {
   return "";
 }
 
-size_t id3_tag_bytes(Bytes head) {
+size_t tag_bytes(Bytes head) {
+  if (head.size() >= kApeHeaderBytes && has_at(head, 0, "APETAGEX")) {
+    size_t size = 0;
+    for (size_t i = 16; i-- > 12;)
+      size = size << 8 | head[i];
+    return kApeHeaderBytes + size;
+  }
   if (head.size() < 10 || !has_at(head, 0, "ID3"))
     return 0;
   size_t size = 0;

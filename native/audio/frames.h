@@ -18,10 +18,17 @@ struct SampleBlock {
   uint64_t lost = 0; // samples of each channel that are missing before it, because the file is damaged there
 };
 
+// The bytes and the samples of the MP3 frames so far, of which the last ones count the most: some ten
+// seconds.
+struct Mp3Mean {
+  double bytes = 0;
+  double samples = 0;
+};
+
 // Reads on in an MP3 to the end of its frame at most. Each frame has channels and a rate of its own, which
 // change where files were joined. miniaudio reads all frames as if they were like the first one. What lies
-// between two frames and is no tag was frames of the same size.
-SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output);
+// between two frames and is no tag was frames of the size of those before, whose `mean` is kept.
+SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output, Mp3Mean& mean);
 
 // The number of a FLAC frame and its samples; no samples before the first frame.
 struct FlacFrame {

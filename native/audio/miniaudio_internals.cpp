@@ -60,20 +60,28 @@ bool has_tag_at(ma_mp3& mp3, ma_int64 place, ma_int64 length) {
   return has_tag({begin, read});
 }
 
-// The samples that the bytes before the frame just decoded were, which began at `place`. Where frames differ
-// in size, they are taken for as large as those so far.
-ma_uint64 lost_before(ma_mp3& file, ma_int64 place) {
+// How much the frames so far count, from frame to frame.
+constexpr double kMp3Kept = 0.997;
+
+// The samples that the bytes before the frame just decoded were, which began at `place`.
+ma_uint64 lost_before(ma_mp3& file, ma_int64 place, const Mp3Mean& mean) {
   const auto& mp3 = file.dr;
   const ma_uint8* header = mp3.decoder.header;
   const ma_int64 bytes = ma_dr_mp3_hdr_frame_bytes(header, mp3.decoder.free_format_bytes);
   const ma_int64 skipped = place_of(file) - place - bytes - ma_dr_mp3_hdr_padding(header);
   if (bytes <= 0 || skipped < bytes / 2 || has_tag_at(file, place, skipped))
     return 0;
-  const auto before = place - static_cast<ma_int64>(mp3.streamStartOffset);
-  const double per_byte = mp3.isVBR && before > 0
-                              ? static_cast<double>(mp3.currentPCMFrame) / static_cast<double>(before)
-                              : ma_dr_mp3_hdr_frame_samples(header) / static_cast<double>(bytes);
+  const double per_byte = mean.bytes > 0 ? mean.samples / mean.bytes
+                                         : ma_dr_mp3_hdr_frame_samples(header) / static_cast<double>(bytes);
   return static_cast<ma_uint64>(static_cast<double>(skipped) * per_byte);
+}
+
+void add_to_mean(const ma_dr_mp3& mp3, Mp3Mean& mean) {
+  const ma_uint8* header = mp3.decoder.header;
+  const int bytes =
+      ma_dr_mp3_hdr_frame_bytes(header, mp3.decoder.free_format_bytes) + ma_dr_mp3_hdr_padding(header);
+  mean.bytes = mean.bytes * kMp3Kept + bytes;
+  mean.samples = mean.samples * kMp3Kept + ma_dr_mp3_hdr_frame_samples(header);
 }
 
 // Reads to the next frame whose checksums are right. miniaudio takes most damage for the end of the file.
@@ -103,7 +111,7 @@ ma_uint64 lost_between(const FlacFrame& last, const FlacFrame& next, bool counts
 
 } // namespace
 
-SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output) {
+SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output, Mp3Mean& mean) {
   auto& file = *static_cast<ma_mp3*>(decoder.pBackend);
   auto& mp3 = file.dr;
   pass_tagged_end(mp3);
@@ -113,7 +121,8 @@ SampleBlock read_mp3(ma_decoder& decoder, std::span<float> output) {
     const bool is_first = mp3.currentPCMFrame == 0; // which may need parts of frames that were cut off
     if (ma_dr_mp3_decode_next_frame(&mp3) == 0)
       return {};
-    lost = is_first ? 0 : lost_before(file, place);
+    lost = is_first ? 0 : lost_before(file, place, mean);
+    add_to_mean(mp3, mean);
   }
   // The reader copies as many samples of each moment as `channels` says, and uses the number for nothing
   // else.

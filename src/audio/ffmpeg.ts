@@ -325,7 +325,7 @@ const midSide = (rate: string) =>
 /** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
 const NAMES_LENGTH = new Set(['aiff', 'asf', 'au', 'avi', 'flv', 'matroska', 'mov', 'tta', 'wv']);
 /** The demuxers of the formats that have a clock. */
-const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg']);
+const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta', 'wv']);
 /**
  * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It
  * leaves that time where the file is moved, even by a microsecond.

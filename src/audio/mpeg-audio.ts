@@ -1,9 +1,10 @@
 /**
  * Reads the headers of MPEG audio of the layers II and III (ISO 11172-3, section 2.4.1.3; ISO 13818-3 for the lower
- * rates; version 2.5 has rates of a quarter). Pure.
+ * rates; version 2.5 has rates of a quarter) and of AAC in ADTS (ISO 13818-7, section 6.2). Pure.
  */
 
 interface Frame {
+  codec: 'mpeg' | 'adts';
   /** Bytes of the whole frame. */
   length: number;
   /** Equal for all frames of one stream. */
@@ -33,24 +34,37 @@ function frameAt(bytes: Buffer, at: number): Frame | null {
   const samples = isLayer3 && !isFirst ? 576 : 1152;
   const padding = (rates >> 1) & 1;
   return {
+    codec: 'mpeg',
     length: Math.floor(((samples / 8) * bitrate * 1000) / rate) + padding,
     kind: `${version} ${isLayer3} ${rate}`,
   };
 }
 
-/** The bytes of the longest frame: layer II of 384 kbit/s at 32 kHz. */
+/** The ADTS frame whose header stands at `at`; null where there is none. */
+function adtsFrameAt(bytes: Buffer, at: number): Frame | null {
+  if (at + 6 > bytes.length || (bytes.readUInt16BE(at) & 0xfff6) !== 0xfff0) return null;
+  const length = (bytes.readUIntBE(at + 3, 3) >> 5) & 0x1fff;
+  return length < ADTS_HEADER_BYTES
+    ? null
+    : { codec: 'adts', length, kind: bytes.toString('hex', at + 1, at + 3) };
+}
+
+const ADTS_HEADER_BYTES = 7;
+/** The bytes of the longest MPEG frame: layer II of 384 kbit/s at 32 kHz. */
 const MAX_FRAME = 1728;
 /** Fewer bytes say little of what they are. */
 const FEW = 32;
 
-/** True where two frames of one stream follow each other, behind nothing but the rest of another one. */
-export function beginsInFrame(bytes: Buffer): boolean {
+/** What has two frames of one stream that follow each other, behind nothing but the rest of another one. */
+export function streamBehindRest(bytes: Buffer): Frame['codec'] | 'none' {
   for (let at = bytes.indexOf(0xff); at >= 0 && at <= MAX_FRAME; at = bytes.indexOf(0xff, at + 1)) {
-    const frame = frameAt(bytes, at);
-    if (frame !== null && frameAt(bytes, at + frame.length)?.kind === frame.kind)
-      return at < FEW || isPacked(bytes.subarray(0, at));
+    for (const read of [frameAt, adtsFrameAt]) {
+      const frame = read(bytes, at);
+      if (frame !== null && read(bytes, at + frame.length)?.kind === frame.kind)
+        return at < FEW || isPacked(bytes.subarray(0, at)) ? frame.codec : 'none';
+    }
   }
-  return false;
+  return 'none';
 }
 
 /** True for bytes as chance would make them; half of those are no ASCII. A page or a zip before an mp3 is no audio. */

@@ -37,6 +37,8 @@ import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from '
 /** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
 const MAX_TAGS = 8;
+/** Some files begin with zeros, before the first frame. The addon looks as far for it (`kSniffBytes`). */
+const MAX_ZEROS = 64 * 1024;
 const LATER_CHUNK =
   'it begins in the middle of a WebM or MP4 recording. Is it a later chunk of a MediaRecorder? Only the first chunk ' +
   'has the head of the file, so send the recording whole, from its first chunk';
@@ -103,6 +105,8 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
   }
 }
 
+const isZero = (bytes: Buffer) => bytes.every((byte) => byte === 0);
+
 async function sniffFile(path: string, signal: AbortSignal | undefined): Promise<Container> {
   const file = await open(path);
   try {
@@ -114,11 +118,17 @@ async function sniffFile(path: string, signal: AbortSignal | undefined): Promise
     };
     const start = await readAt(0, HEAD_BYTES);
     let [head, offset] = [start, 0];
+    if (isZero(start)) {
+      offset = (await readAt(0, MAX_ZEROS)).findIndex((byte) => byte !== 0);
+      head = await readAt(Math.max(offset, 0), HEAD_BYTES);
+    }
+    let isTagged = false;
     for (let tags = 0; tags < MAX_TAGS && tagLength(head) > 0; tags += 1) {
       offset += tagLength(head);
       head = await readAt(offset, HEAD_BYTES);
+      isTagged = true;
     }
-    const found = offset > 0 ? sniffAfterTag(head) : sniffContainer(head);
+    const found = isTagged ? sniffAfterTag(head) : sniffContainer(head);
     if (found === null || isLaterChunk(head)) {
       throw refuseDecoding(
         'unsupported_format',

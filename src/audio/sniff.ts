@@ -4,7 +4,7 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
-import { beginsInFrame } from './mpeg-audio.ts';
+import { streamBehindRest } from './mpeg-audio.ts';
 import type { Slip } from './pcm-slips.ts';
 
 export interface Container {
@@ -67,6 +67,8 @@ const SIGNATURES: [Container, ...[number, string][]][] = [
 const MP4 = container('mp4', 'mov');
 const MP4_FIRST_BOXES = new Set(['ftyp', 'styp', 'moov', 'wide', 'free', 'skip', 'pnot']);
 
+const [APE_HEADER_BYTES, APE_SIZE_AT] = [32, 12];
+
 /** The number of bytes at the start of a file that `sniffContainer` looks at. */
 export const HEAD_BYTES = 4096;
 
@@ -82,7 +84,9 @@ export function sniffContainer(head: Uint8Array): Container | null {
   // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
   // A recording of a stream, or a part that was cut out of a file, begins in the middle of a frame.
-  return sniffAc3(bytes) ?? sniffFrames(bytes) ?? (beginsInFrame(bytes) ? MP3 : null);
+  return (
+    sniffAc3(bytes) ?? sniffFrames(bytes) ?? { mpeg: MP3, adts: AAC, none: null }[streamBehindRest(bytes)]
+  );
 }
 
 /** True for what is cut out of a WebM or an MP4 that was written as it was recorded: it has no head. */
@@ -101,7 +105,7 @@ function isMatroskaBlock(bytes: Buffer): boolean {
 }
 
 /**
- * Recognizes what follows an ID3 tag. Encoders put padding there and players accept it, so unknown bytes go to the
+ * Recognizes what follows a tag. Encoders put padding there and players accept it, so unknown bytes go to the
  * mp3 decoder.
  */
 export function sniffAfterTag(head: Uint8Array): Container {
@@ -109,9 +113,14 @@ export function sniffAfterTag(head: Uint8Array): Container {
   return found === FLAC || found === AAC || found === WAV ? found : MP3;
 }
 
-/** The length of the ID3v2 tag at the start in bytes, with its header (ID3v2.4.0, section 3.1); 0 without a tag. */
+/**
+ * The bytes of the ID3v2 tag (ID3v2.4.0, section 3.1) or the APEv2 tag at the start, with its header; 0 without a tag.
+ */
 export function tagLength(head: Uint8Array): number {
-  if (head.length < 10 || Buffer.from(head.subarray(0, 3)).toString('latin1') !== 'ID3') return 0;
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+  if (head.length >= APE_HEADER_BYTES && hasText(bytes, 0, 'APETAGEX'))
+    return APE_HEADER_BYTES + bytes.readUInt32LE(APE_SIZE_AT);
+  if (head.length < 10 || !hasText(bytes, 0, 'ID3')) return 0;
   let length = 0;
   for (const byte of head.subarray(6, 10)) length = length * 128 + (byte & 0x7f);
   const footer = ((head[5] ?? 0) & 0x10) === 0 ? 0 : 10;

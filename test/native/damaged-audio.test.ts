@@ -47,8 +47,11 @@ async function hear(bytes: Buffer) {
 }
 
 const MP3 = ['-c:a', 'libmp3lame', '-b:a', '64k'];
+/** Frames of many sizes. */
+const LOUD_AND_SOFT = "aeval='val(0)*(0.6+0.4*sin(2*t))+0.02*(random(0)-0.5)*(1+sin(t))'";
 const FORMATS: Record<string, readonly string[]> = {
   'a.mp3': MP3,
+  'vbr.mp3': ['-af', LOUD_AND_SOFT, '-c:a', 'libmp3lame', '-q:a', '4', '-write_xing', '0'],
   'a.flac': ['-c:a', 'flac'],
   'a.ogg': ['-c:a', 'libvorbis', '-b:a', '64k'],
   'opus.ogg': ['-c:a', 'libopus', '-b:a', '48k'],
@@ -197,6 +200,26 @@ test('files that were joined have each its rate and its channels', async () => {
         assert.ok(Math.abs(heardAt(samples, at) - at) < 0.2, `${name}: at ${at} s ${heardAt(samples, at)}`);
     }
   }
+});
+
+test('MPEG frames are found behind a tag, zeros or the rest of a frame', async () => {
+  const ape = Buffer.alloc(32 + 300);
+  ape.write('APETAGEX');
+  ape.writeUInt32LE(300, 12);
+  const files = {
+    mp3: makeSweep('front.mp3', MP3, 0, 5),
+    aac: makeSweep('front.aac', ['-c:a', 'aac'], 0, 5),
+  };
+  for (const [name, bytes] of Object.entries(files))
+    for (const [what, front] of Object.entries({
+      'an APE tag': ape,
+      zeros: Buffer.alloc(5000),
+      'a rest': noise(700),
+    })) {
+      const { samples, lost, format } = await hear(Buffer.concat([front, bytes]));
+      assert.deepEqual([format, lost], [name, []], what);
+      assert.ok(Math.abs(heardAt(samples, 3) - 3) < 0.2, `${name} behind ${what}: ${heardAt(samples, 3)}`);
+    }
 });
 
 test('an MP4 that was cut before its index says so', async () => {

@@ -58,10 +58,11 @@ test('text is never taken for a container', () => {
   for (const text of texts) assert.equal(nameOf(text), null, text);
 });
 
-test('an ID3 tag is stepped over by its length', () => {
+test('a tag is stepped over by its length', () => {
   assert.equal(tagLength(head('ID3\x04\0\0\0\0\x02\x01payload')), 10 + 257);
   assert.equal(tagLength(head('ID3\x04\0\x10\0\0\0\x05')), 10 + 5 + 10);
   assert.equal(tagLength(head('ID3\x04')), 0);
+  assert.equal(tagLength(head(`APETAGEX\xd0\x07\0\0\x45\0\0\0${'\0'.repeat(16)}`)), 32 + 0x45);
   assert.equal(tagLength(head('fLaC\0\0\0\0\0\0')), 0);
   assert.equal(sniffAfterTag(head('fLaC\0\0\0\x22')).name, 'flac');
   assert.equal(sniffAfterTag(head('\xff\xf1\x50\x80')).name, 'aac');
