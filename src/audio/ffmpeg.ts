@@ -46,7 +46,8 @@ export async function openFfmpegDecoder(
   const notes = readNotes(child.stderr, LONGEST_GAP_SEC, container.isDamaged === true);
   let delivered = 0;
   let closed = false;
-  const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined);
+  const isMono = async () => (await notes.tracks)[track]?.layout === 'mono';
+  const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined, isMono);
   let sides: Float32Array | null = null;
 
   /** @throws unless ffmpeg has read the file to its end */
@@ -77,9 +78,9 @@ export async function openFfmpegDecoder(
       if (closed) throw closedWhileRead();
       const block = new Float32Array(blockSamples);
       const samples = await beforeTimeout(timeLimit('wallMs', delivered / SAMPLE_RATE, ffmpeg), async () => {
-        const beside = channel === undefined ? new Float32Array(blockSamples) : null;
-        const samples = await fill(block, beside);
-        sides = beside?.subarray(0, samples) ?? null;
+        const filled = await fill(block);
+        const { samples } = filled;
+        sides = filled.sides;
         delivered += samples;
         if (channel !== undefined) refuseOtherThanStereo((await notes.tracks)[track]?.layout, limits);
         if (samples < blockSamples) {
@@ -184,13 +185,14 @@ function createTimeout(late: () => void) {
 /** Samples that are read from the pipe at a time. */
 const PIECE = 16 * 1024;
 
-/** Reads samples from the pipe into a block, and returns how many. */
+/** Reads samples from the pipe into a block, and returns how many, with what stands beside them. */
 function createPcmReader(
   stdout: NodeJS.ReadableStream,
   notes: Notes,
   isClosed: () => boolean,
   isMidSide: boolean,
-): (block: Float32Array, sides: Float32Array | null) => Promise<number> {
+  isMono: () => Promise<boolean>,
+): (block: Float32Array) => Promise<{ samples: number; sides: Float32Array | null }> {
   const width = isMidSide ? 2 : 1;
   const frameBytes = width * Float32Array.BYTES_PER_ELEMENT;
   const toMono = isMidSide ? createMidSide() : (mono: Float32Array) => ({ mono, sides: null });
@@ -236,7 +238,8 @@ function createPcmReader(
     return filled;
   }
 
-  return async (block, sides) => {
+  return async (block) => {
+    let sides: Float32Array | null = null;
     let samples = 0;
     while (samples < block.length) {
       const frames = Math.min(PIECE, block.length - samples);
@@ -245,11 +248,12 @@ function createPcmReader(
       const read = Math.floor(bytes / frameBytes);
       const { mono, sides: beside } = toMono(piece.subarray(0, read * width));
       block.set(mono, samples);
+      if (isMidSide && sides === null && !(await isMono())) sides = new Float32Array(block.length);
       if (beside !== null) sides?.set(beside, samples);
       samples += read;
       if (read < frames) break;
     }
-    return samples;
+    return { samples, sides: sides?.subarray(0, samples) ?? null };
   };
 }
 
@@ -325,7 +329,7 @@ const midSide = (rate: string) =>
 /** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
 const NAMES_LENGTH = new Set(['aiff', 'asf', 'au', 'avi', 'flv', 'matroska', 'mov', 'tta', 'wv']);
 /** The demuxers of the formats that have a clock. */
-const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta', 'wv']);
+const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta']);
 /**
  * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It
  * leaves that time where the file is moved, even by a microsecond.

@@ -37,6 +37,8 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
   let toldSec: number | null = null;
   let lastToldSec = Number.NEGATIVE_INFINITY;
   let isMoreThanCut = false;
+  /** The last loss, where it is told of in words about a cut alone; and how much was found before it. */
+  let cut: { before: readonly Loss[]; endSec: number } | null = null;
 
   function add(startSec: number, endSec: number): void {
     const before = found.at(-1);
@@ -49,6 +51,8 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
     found,
     heard(sec) {
       const isLoss = isDamaged || sec - gapSec - lastToldSec < AHEAD_SEC;
+      if (toldSec !== null || gapSec > 0)
+        cut = gapSec > 0 || isMoreThanCut ? null : { before: [...found], endSec: sec };
       if (gapSec > 0 && isLoss) add(sec - gapSec, sec);
       else if (toldSec !== null) add(toldSec, sec);
       [lastSec, gapSec, toldSec, isMoreThanCut] = [sec, 0, null, false];
@@ -63,6 +67,8 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
       isMoreThanCut ||= !CUT.test(words);
     },
     end(heardSec, namedSec, isAlone) {
+      // The last packet is read before what stands ahead of it is heard.
+      if (cut !== null && heardSec - cut.endSec < END_SLACK_SEC) found.splice(0, found.length, ...cut.before);
       // What comes last may have a wrong time.
       while ((found.at(-1)?.startSec ?? 0) > heardSec) found.pop();
       const last = found.pop();

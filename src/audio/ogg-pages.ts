@@ -82,7 +82,8 @@ export async function sniffPages(
       const own = bytes.readUInt32LE(at + STREAM_AT);
       stream ??= own;
       const isFirst = ((bytes[at + FLAGS_AT] as number) & FIRST_PAGE) !== 0;
-      if (own !== stream) return isFirst && hasSound ? CHAINED : OGG;
+      if (isFirst && hasSound) return CHAINED;
+      if (own !== stream) return OGG;
       hasSound ||= !isFirst;
       isOver = ((bytes[at + FLAGS_AT] as number) & LAST_PAGE) !== 0;
       at += length;

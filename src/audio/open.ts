@@ -20,6 +20,7 @@ import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
 import { sniffPages } from './ogg-pages.ts';
+import { type ReadAt, readSampleChunk } from './pcm-layout.ts';
 import { findSlips } from './pcm-slips.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
@@ -138,11 +139,34 @@ async function sniffFile(path: string, signal: AbortSignal | undefined): Promise
       );
     }
     if (found === VORBIS) return await sniffPages(readAt, signal);
-    const slips = await findSlips(readAt, size);
-    return slips.length === 0 ? found : { ...found, native: false, slips };
+    const chunk = await readSampleChunk(readAt, size);
+    const { beyond = 0, isJoined = found.demuxer === 'mov' && (await isJoinedMp4(readAt)) } = chunk ?? {};
+    const whole = { ...found, beyond, isJoined };
+    const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
+    return slips.length === 0 ? whole : { ...whole, native: false, slips };
   } finally {
     await file.close();
   }
+}
+
+const BOX_HEADER_BYTES = 16;
+/** A file that is recorded in fragments has two boxes for each, and no second file behind so many. */
+const MAX_BOXES = 1000;
+
+/** True where another MP4 begins behind the first one (ISO/IEC 14496-12, section 4.2). Decoders read one index alone. */
+async function isJoinedMp4(readAt: ReadAt): Promise<boolean> {
+  let hasIndex = false;
+  for (let [i, at] = [0, 0]; i < MAX_BOXES; i += 1) {
+    const box = await readAt(at, BOX_HEADER_BYTES);
+    if (box.length < BOX_HEADER_BYTES) return false;
+    const kind = box.toString('latin1', 4, 8);
+    if (hasIndex && kind === 'ftyp') return true;
+    hasIndex ||= kind === 'moov';
+    const size = box.readUInt32BE(0);
+    if (size !== 1 && size < 8) return false;
+    at += size === 1 ? Number(box.readBigUInt64BE(8)) : size;
+  }
+  return false;
 }
 
 /** Null when the addon cannot decode the encoding, or when the header says that there is no audio. */
@@ -312,6 +336,7 @@ function createSource(
 
   let next: Float32Array | null = first;
   let started = false;
+  let unheard: readonly Loss[] = [];
 
   async function* decodeBlocks(): AsyncGenerator<Float32Array, void, void> {
     let samples = 0;
@@ -325,6 +350,7 @@ function createSource(
         yield withinFullScale(block);
         next = await decoder.read();
       }
+      unheard = unheardBehind(samples / SAMPLE_RATE, container, decoder.lost);
     } finally {
       await decoder.close();
     }
@@ -337,7 +363,7 @@ function createSource(
       return decoder.durationSec;
     },
     get lost() {
-      return decoder.lost;
+      return [...decoder.lost, ...unheard];
     },
     get sides() {
       return decoder.sides;
@@ -350,6 +376,16 @@ function createSource(
     close: () => decoder.close(),
     [Symbol.asyncDispose]: () => decoder.close(),
   };
+}
+
+/** What the file has, or its header names, behind the last sound, unless the decoder has told of it. */
+function unheardBehind(heardSec: number, { beyond = 0, isJoined }: Container, told: readonly Loss[]): Loss[] {
+  const missingSec = heardSec * beyond;
+  if (isJoined) return [{ startSec: heardSec, endSec: heardSec }];
+  const isTold = (told.at(-1)?.endSec ?? 0) > heardSec;
+  return missingSec > LENGTH_SLACK_SEC && !isTold
+    ? [{ startSec: heardSec, endSec: heardSec + missingSec }]
+    : [];
 }
 
 /**

@@ -1,4 +1,8 @@
-/** Reads how samples lie in a file that has them uncompressed: wav, Wave64, AIFF, AU or CAF. */
+/**
+ * Reads where the samples lie in a file that has them in one chunk (wav, Wave64, AIFF, AU or CAF), how they lie there if
+ * they are uncompressed, and what is not as the header says.
+ */
+import { readWaveFormat, WAVE_FLOAT } from './wav-header.ts';
 
 export type ReadAt = (position: number, length: number) => Promise<Buffer>;
 
@@ -17,6 +21,16 @@ export interface PcmLayout extends Samples {
   bytes: number;
 }
 
+/** The samples of a file, and what its header says about them. */
+export interface SampleChunk {
+  /** Null where they are compressed, or not of 16 to 32 bits. */
+  layout: PcmLayout | null;
+  /** The bytes that the header names beyond the end of the file, over those that are there. */
+  beyond: number;
+  /** Another file of the kind begins behind them, which no decoder reads. */
+  isJoined: boolean;
+}
+
 /** How a format divides a file into chunks: each has a name, a size and what it holds. */
 interface Chunks {
   /** Where the first one begins. */
@@ -29,33 +43,70 @@ interface Chunks {
   /** The names of the chunks that hold the format, and the samples behind some bytes. */
   names: [format: string, samples: string, skipped: number];
   formatOf(bytes: Buffer): Samples;
+  /** Writers that do not know the size name this or more, or nothing. */
+  unknown: number;
+  /** The bytes that are the same in all files of the format. */
+  marks: [from: number, to: number];
 }
 
+/** sox writes a little less than 2^31. */
+const UNKNOWN_32 = 0x7fff0000;
+const UNKNOWN_64 = 2 ** 60;
 const WAVE: Pick<Chunks, 'names' | 'formatOf'> = { names: ['fmt ', 'data', 0], formatOf: waveFormat };
-const RIFF: Chunks = { ...WAVE, first: 12, head: 8, align: 2, sizeOf: (head) => head.readUInt32LE(4) };
-const sizeOfBigEndian = (head: Buffer) => head.readUInt32BE(4);
+const RIFF: Chunks = {
+  ...WAVE,
+  first: 12,
+  head: 8,
+  align: 2,
+  sizeOf: (head) => head.readUInt32LE(4),
+  unknown: UNKNOWN_32,
+  marks: [8, 11],
+};
+const RF64: Chunks = { ...RIFF, unknown: UNKNOWN_64 };
 const CHUNKS: Readonly<Record<string, Chunks>> = {
   RIFF,
-  RF64: RIFF,
-  BW64: RIFF,
-  riff: { ...WAVE, first: 40, head: 24, align: 8, sizeOf: (head) => Number(head.readBigInt64LE(16)) - 24 },
-  FORM: { ...RIFF, sizeOf: sizeOfBigEndian, names: ['COMM', 'SSND', 8], formatOf: aiffFormat },
+  RF64,
+  BW64: RF64,
+  riff: {
+    ...WAVE,
+    first: 40,
+    head: 24,
+    align: 8,
+    sizeOf: (head) => Number(head.readBigInt64LE(16)) - 24,
+    unknown: UNKNOWN_64,
+    marks: [4, 16],
+  },
+  FORM: {
+    ...RIFF,
+    sizeOf: (head) => head.readUInt32BE(4),
+    names: ['COMM', 'SSND', 8],
+    formatOf: aiffFormat,
+  },
   caff: {
-    ...{ first: 8, head: 12, align: 1, sizeOf: (head: Buffer) => Number(head.readBigInt64BE(4)) },
-    ...{ names: ['desc', 'data', 4], formatOf: cafFormat },
+    first: 8,
+    head: 12,
+    align: 1,
+    sizeOf: (head) => Number(head.readBigInt64BE(4)),
+    names: ['desc', 'data', 4],
+    formatOf: cafFormat,
+    unknown: UNKNOWN_64,
+    marks: [4, 6],
   },
 };
-/** More stand before the samples in no file. */
+/** More stand before the samples, or behind them, in no file. */
 const MAX_CHUNKS = 64;
 /** What is read of a chunk; no format has more. */
 const CHUNK_BYTES = 64;
 
-/** Null where the file has no uncompressed samples of 16 to 32 bits. */
-export async function readPcmLayout(readAt: ReadAt, fileBytes: number): Promise<PcmLayout | null> {
+/** Null where the file has no such chunk. */
+export async function readSampleChunk(readAt: ReadAt, fileBytes: number): Promise<SampleChunk | null> {
   const file = await readAt(0, CHUNK_BYTES);
   if (file.length < CHUNK_BYTES) return null;
   const mark = file.toString('latin1', 0, 4);
-  if (mark === '.snd') return layoutOf(auFormat(file), file.readUInt32BE(4), fileBytes);
+  if (mark === '.snd') {
+    const layout = layoutOf(auFormat(file), file.readUInt32BE(4), fileBytes);
+    return { layout, beyond: 0, isJoined: false };
+  }
   const chunks = CHUNKS[mark];
   if (chunks === undefined) return null;
   const [formatName, samplesName, skipped] = chunks.names;
@@ -65,13 +116,47 @@ export async function readPcmLayout(readAt: ReadAt, fileBytes: number): Promise<
     if (bytes.length < CHUNK_BYTES) return null;
     const size = chunks.sizeOf(bytes);
     const name = bytes.toString('latin1', 0, 4);
-    if (name === samplesName && format !== null)
-      return layoutOf(format, at + chunks.head + skipped, fileBytes, size - skipped);
+    if (name === samplesName && format !== null) {
+      const start = at + chunks.head + skipped;
+      const named = (hasSizeApart(file, size) ? Number(file.readBigUInt64LE(DS64_DATA_AT)) : size) - skipped;
+      const held = fileBytes - start;
+      const isKnown = named > 0 && named < chunks.unknown;
+      return {
+        layout: layoutOf(format, start, fileBytes, named),
+        beyond: isKnown && held > 0 ? Math.max(0, (named - held) / held) : 0,
+        isJoined: isKnown && (await isFollowed(readAt, start + named, file, chunks)),
+      };
+    }
     if (name === formatName) format = chunks.formatOf(bytes.subarray(chunks.head));
     if (size < 0) return null;
     at += chunks.head + Math.ceil(size / chunks.align) * chunks.align;
   }
   return null;
+}
+
+const DS64_DATA_AT = 28;
+
+/** An RF64 has its size in a chunk of its own, which is the first one (EBU Tech 3306). */
+const hasSizeApart = (file: Buffer, size: number) =>
+  size === 0xffffffff && file.toString('latin1', 12, 16) === 'ds64';
+
+/** True where a file like this one begins behind the samples, or behind the chunks that follow them. */
+async function isFollowed(readAt: ReadAt, end: number, file: Buffer, chunks: Chunks): Promise<boolean> {
+  const aligned = (place: number) => Math.ceil(place / chunks.align) * chunks.align;
+  const [from, to] = chunks.marks;
+  const isFile = (bytes: Buffer) =>
+    bytes.toString('latin1', 0, 4) in CHUNKS && bytes.subarray(from, to).equals(file.subarray(from, to));
+  for (let [i, at] = [0, aligned(end)]; i < MAX_CHUNKS; i += 1) {
+    // A file of samples without a pad byte may be followed at once.
+    if (i === 0 && at !== end && isFile(await readAt(end, CHUNK_BYTES))) return true;
+    const bytes = await readAt(at, CHUNK_BYTES);
+    if (bytes.length < chunks.head || bytes.length < to) return false;
+    if (isFile(bytes)) return true;
+    const size = chunks.sizeOf(bytes);
+    if (!(size >= 0)) return false;
+    at += chunks.head + aligned(size);
+  }
+  return false;
 }
 
 /** @param named the bytes of samples that the header names; 0, less or too many where the writer did not know */
@@ -84,18 +169,9 @@ function layoutOf(format: Samples, start: number, fileBytes: number, named = 0):
 }
 
 const NONE: Samples = { width: 0, channels: 0, rate: 0, isBigEndian: false, isFloat: false };
-const [WAVE_PCM, WAVE_FLOAT, WAVE_EXTENSIBLE] = [1, 3, 0xfffe];
-
 function waveFormat(bytes: Buffer): Samples {
-  const code = bytes.readUInt16LE(0) === WAVE_EXTENSIBLE ? bytes.readUInt16LE(24) : bytes.readUInt16LE(0);
-  if (code !== WAVE_PCM && code !== WAVE_FLOAT) return NONE;
-  return {
-    width: bytes.readUInt16LE(14) / 8,
-    channels: bytes.readUInt16LE(2),
-    rate: bytes.readUInt32LE(4),
-    isBigEndian: false,
-    isFloat: code === WAVE_FLOAT,
-  };
+  const format = readWaveFormat(bytes);
+  return format === null ? NONE : { ...format, isBigEndian: false, isFloat: format.code === WAVE_FLOAT };
 }
 
 function aiffFormat(bytes: Buffer): Samples {

@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import type { Loss } from './decoder.ts';
-import { type PcmLayout, type ReadAt, readPcmLayout } from './pcm-layout.ts';
+import type { PcmLayout, ReadAt } from './pcm-layout.ts';
 
 /** At `at`, bytes of zero belong into the file, or with a minus so many have to be left out. */
 export interface Slip {
@@ -53,10 +53,8 @@ export function withoutSlips(path: string, slips: readonly Slip[]): Readable {
   return Readable.from(parts());
 }
 
-/** The slips of a file, in order; none where it is whole, or holds no uncompressed sound. */
-export async function findSlips(readAt: ReadAt, fileBytes: number): Promise<Slip[]> {
-  const layout = await readPcmLayout(readAt, fileBytes);
-  if (layout === null) return [];
+/** The slips of a file, in order; none where it is whole. */
+export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip[]> {
   const { start, bytes, width, channels, rate } = layout;
   const frame = width * channels;
   const frames = Math.floor((bytes - width) / frame) - SAMPLES;

@@ -18,6 +18,10 @@ export interface Container {
   isDamaged?: boolean;
   /** True where several streams follow one another. ffmpeg reads the clock of each as if it were that of the first. */
   isChained?: boolean;
+  /** The sound that its header names beyond what there is of it, as a share of that. */
+  beyond?: number;
+  /** True where another file follows that cannot be read with it. */
+  isJoined?: boolean;
   /** Where bytes are missing in uncompressed samples. */
   slips?: readonly Slip[];
 }

@@ -13,7 +13,7 @@ export interface PcmFormat {
 
 /** What writers put there that do not know the length yet; readers then read to the end of the file. */
 const UNKNOWN_BYTES = 0xffffffff;
-const PCM = 1;
+export const [WAVE_PCM, WAVE_FLOAT] = [1, 3];
 /** The code of the format then stands in the GUID behind it. */
 const EXTENSIBLE = 0xfffe;
 const FMT_BYTES = 16;
@@ -25,7 +25,7 @@ export function wavHeader({ rate, width, channels }: PcmFormat): Buffer {
   header.writeUInt32LE(UNKNOWN_BYTES, 4);
   header.write('WAVEfmt ', 8);
   header.writeUInt32LE(16, 16);
-  header.writeUInt16LE(PCM, 20);
+  header.writeUInt16LE(WAVE_PCM, 20);
   header.writeUInt16LE(channels, 22);
   header.writeUInt32LE(rate, 24);
   header.writeUInt32LE(rate * channels * width, 28);
@@ -72,13 +72,25 @@ export function readWavHead(bytes: Buffer): WavHead | null {
 }
 
 function pcmFormat(fmt: Buffer): PcmFormat {
-  const code = fmt.length < FMT_BYTES ? 0 : fmt.readUInt16LE(0);
-  const isPcm =
-    code === PCM ||
-    (code === EXTENSIBLE && fmt.length > FMT_CODE_AT + 1 && fmt.readUInt16LE(FMT_CODE_AT) === PCM);
-  if (!isPcm) throw new Error('is a wav file whose samples are no PCM');
-  const [channels, rate, width] = [fmt.readUInt16LE(2), fmt.readUInt32LE(4), fmt.readUInt16LE(14) / 8];
+  const format = readWaveFormat(fmt);
+  if (format?.code !== WAVE_PCM) throw new Error('is a wav file whose samples are no PCM');
+  const { channels, rate, width } = format;
   if (channels === 0 || rate === 0 || ![1, 2, 3, 4].includes(width))
     throw new Error(`is a wav file of ${channels} channels, ${rate} Hz and ${width * 8} bits`);
   return { rate, width, channels };
+}
+
+/** What a chunk `fmt ` says; null where its samples are neither PCM nor floats. */
+export function readWaveFormat(fmt: Buffer): (PcmFormat & { code: number }) | null {
+  if (fmt.length < FMT_BYTES) return null;
+  const tag = fmt.readUInt16LE(0);
+  const isApart = tag === EXTENSIBLE && fmt.length > FMT_CODE_AT + 1;
+  const code = isApart ? fmt.readUInt16LE(FMT_CODE_AT) : tag;
+  if (code !== WAVE_PCM && code !== WAVE_FLOAT) return null;
+  return {
+    code,
+    channels: fmt.readUInt16LE(2),
+    rate: fmt.readUInt32LE(4),
+    width: fmt.readUInt16LE(14) / 8,
+  };
 }

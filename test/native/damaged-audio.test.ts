@@ -109,7 +109,14 @@ test('damage in the middle is silent, what follows has its time, and the place i
 
 test('a file that was cut tells what its header names beyond it', async () => {
   const wave = makeSweep('a.wav', []);
-  const named = { 'a.wav': wave, 'a.aiff': makeSweep('a.aiff', []) } as Record<string, Buffer>;
+  const named = {
+    'a.wav': wave,
+    'a.aiff': makeSweep('a.aiff', []),
+    'rf64.wav': makeSweep('rf64.wav', ['-rf64', 'always']),
+    'a.w64': makeSweep('a.w64', []),
+    'a.caf': makeSweep('a.caf', ['-c:a', 'pcm_s16be']),
+    'adpcm.wav': makeSweep('adpcm.wav', ['-c:a', 'adpcm_ima_wav']),
+  } as Record<string, Buffer>;
   for (const name of ['a.mp3', 'a.flac', 'a.webm', 'a.mka', 'a.m4a', 'a.flv'])
     named[name] = readFileSync(join(folder, name));
   for (const [name, bytes] of Object.entries(named)) {
@@ -199,6 +206,26 @@ test('files that were joined have each its rate and its channels', async () => {
       for (const at of places)
         assert.ok(Math.abs(heardAt(samples, at) - at) < 0.2, `${name}: at ${at} s ${heardAt(samples, at)}`);
     }
+  }
+});
+
+test('a second file behind the first one, which no decoder reads, is told of', async () => {
+  for (const [name, ...encoding] of [
+    ['twice.wav'],
+    ['odd.wav', '-c:a', 'pcm_u8', '-t', '2.0000625'],
+    ['rf64.wav', '-rf64', 'always'],
+    ['twice.w64'],
+    ['twice.aiff'],
+    ['twice.caf', '-c:a', 'pcm_s16be'],
+    ['twice.m4a', '-c:a', 'aac'],
+    ['fragments.mp4', '-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov'],
+  ] as [string, ...string[]][]) {
+    const bytes = makeSweep(`twice-${name}`, encoding, 0, 3);
+    const whole = await hear(bytes);
+    assert.deepEqual(whole.lost, [], name);
+    const { lost, sec } = await hear(Buffer.concat([bytes, bytes]));
+    assert.equal(sec, whole.sec, name);
+    assert.deepEqual(lost.at(-1), { startSec: sec, endSec: sec }, name);
   }
 });
 

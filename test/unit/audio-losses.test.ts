@@ -46,6 +46,16 @@ test('an end that is missing is told where the header names it and nothing else 
   assert.deepEqual(lossesOf([0, 9, 'corrupt', -90, 99], [9.5, null, true]), [[9, 9.5]]);
 });
 
+test('a last packet that is cut is no loss, also where it is read before the last sound', () => {
+  assert.deepEqual(lossesOf([0, 9, 'Packet corrupt', 9.25], [9.4, null, true]), []);
+  assert.deepEqual(lossesOf([0, 5, 'invalid', 5.25, 9, 'Packet corrupt', 9.25], [9.4, null, true]), [
+    [5, 5.25],
+  ]);
+  assert.deepEqual(lossesOf([0, 9, 'Packet corrupt', 9.25], [9.4, 20, true]), [[9.4, 20]]);
+  assert.deepEqual(lossesOf([0, 9, 'Packet corrupt', 9.25, 15], [15.4, null, true]), [[9, 9.25]]);
+  assert.deepEqual(lossesOf([0, 9, 'invalid', 'corrupt', 9.25], [9.4, null, true]), [[9, 9.25]]);
+});
+
 test('losses that are close are one, and their number has a bound', () => {
   assert.deepEqual(lossesOf([0, 1, 'a', 1.25, 'b', 2]), [[1, 2]]);
   const many = Array.from({ length: 1000 }, (_, i): Step[] => [10 * i, 'invalid', 10 * i + 1]).flat();
