@@ -13,7 +13,8 @@ export interface PcmFormat {
 
 /** What writers put there that do not know the length yet; readers then read to the end of the file. */
 const UNKNOWN_BYTES = 0xffffffff;
-export const [WAVE_PCM, WAVE_FLOAT] = [1, 3];
+const WAVE_PCM = 1;
+export const WAVE_FLOAT = 3;
 /** The code of the format then stands in the GUID behind it. */
 const EXTENSIBLE = 0xfffe;
 const FMT_BYTES = 16;
