@@ -1,3 +1,4 @@
+#include "accelerator.h"
 #include "apart.h"
 #include "whisper_fixtures.h"
 
@@ -17,38 +18,10 @@ using namespace voxgate::test;
 
 namespace {
 
-ggml_backend_reg g_registry{};
-ggml_backend_device g_device{};
-int g_backends_made = 0;
-bool g_is_cuda = false;
-
-// A device in front of the CPU, as a GPU is one, that computes on the CPU. It is there until the process
-// ends.
-void register_accelerator() {
-  g_device.iface.get_name = [](ggml_backend_dev_t) { return "ACCEL0"; };
-  g_device.iface.get_description = [](ggml_backend_dev_t) { return "The CPU again"; };
-  g_device.iface.get_type = [](ggml_backend_dev_t) { return GGML_BACKEND_DEVICE_TYPE_ACCEL; };
-  g_device.iface.get_memory = [](ggml_backend_dev_t, size_t* free, size_t* total) {
-    *free = *total = size_t{1} << 30;
-  };
-  g_device.iface.init_backend = [](ggml_backend_dev_t, const char*) {
-    ++g_backends_made;
-    auto* backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
-    if (g_is_cuda)
-      backend->iface.get_name = [](ggml_backend_t) { return "CUDA0"; };
-    return backend;
-  };
-  g_device.iface.get_buffer_type = [](ggml_backend_dev_t) { return ggml_backend_cpu_buffer_type(); };
-  g_device.iface.supports_op = [](ggml_backend_dev_t, const ggml_tensor*) { return true; };
-  g_device.iface.supports_buft = [](ggml_backend_dev_t, ggml_backend_buffer_type_t type) {
-    return ggml_backend_buft_is_host(type);
-  };
-  g_device.reg = &g_registry;
-  g_registry.api_version = GGML_BACKEND_API_VERSION;
-  g_registry.iface.get_name = [](ggml_backend_reg_t) { return "ACCEL"; };
-  g_registry.iface.get_device_count = [](ggml_backend_reg_t) { return size_t{1}; };
-  g_registry.iface.get_device = [](ggml_backend_reg_t, size_t) { return &g_device; };
-  ggml_backend_register(&g_registry);
+// Registers the accelerator as if it were CUDA.
+void register_cuda() {
+  register_accelerator(
+      [](ggml_backend_t backend, int) { backend->iface.get_name = [](ggml_backend_t) { return "CUDA0"; }; });
 }
 
 } // namespace
@@ -73,8 +46,8 @@ TEST("whisper seams: with a GPU in front of the CPU the text is the same") {
     const auto alone = hear();
     register_accelerator();
     CHECK(hear() == alone);
-    CHECK(g_backends_made > 0);
-    g_is_cuda = true;
+    CHECK(accelerator_backends() > 0);
+    register_cuda();
     CHECK(hear() == alone);
   });
 }
@@ -101,8 +74,7 @@ TEST("whisper seams: the graph of a step is kept, on a CPU and with CUDA") {
   };
   check(3); // 65 rows of the cache, 32 more with each graph
   apart([&] {
-    g_is_cuda = true;
-    register_accelerator();
+    register_cuda();
     check(1);
   });
 }

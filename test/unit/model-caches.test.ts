@@ -36,7 +36,12 @@ function world() {
   }
   const silent = () => undefined;
   const caches = createModelCaches(
-    { modelKeepAliveMs: Number.POSITIVE_INFINITY, modelMemoryBytes: 100 * GB, threads: 2 },
+    {
+      modelKeepAliveMs: Number.POSITIVE_INFINITY,
+      modelMemoryBytes: 100 * GB,
+      threads: 2,
+      batchedDecoding: true,
+    },
     {
       log: { info: silent, warn: silent },
       store: { filesOf: () => [], ensure: async (id: string) => ({ path: id }) },

@@ -16,6 +16,8 @@ struct whisper_state;
 
 namespace voxgate {
 
+class StepBatcher;
+
 // One call into whisper.cpp that computes something of a state: made before the call, by the thread that
 // makes it, and gone after it. While it lives, the code of ours that whisper.cpp runs in between
 // (whisper_seams.h) finds it in the state and does what the parameters of whisper.cpp cannot say:
@@ -31,7 +33,9 @@ namespace voxgate {
 // Without one, as while a state is made, whisper.cpp goes its own way.
 class CallScope {
  public:
-  CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel);
+  // `batcher`: of the lanes of the model, null where each computes for itself.
+  CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel,
+            StepBatcher* batcher = nullptr);
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope();
@@ -66,11 +70,14 @@ class CallScope {
 
   int64_t cache_head() const;
 
+  StepBatcher* batcher() const { return batcher_; }
+
   int threads() const { return turn_.threads(); }
 
  private:
   whisper_state* state_;
   const CancelToken& cancel_;
+  StepBatcher* batcher_;
   ThreadBudget::Turn turn_;
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   WhisperWindow window_;

@@ -25,7 +25,8 @@ struct whisper_state;
 
 namespace voxgate {
 class CallScope;
-}
+class StepBatcher;
+} // namespace voxgate
 
 namespace voxgate::whisper_internals {
 
@@ -105,9 +106,14 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
 // attend to another part of the window. Throws Failure{inference_failed}, also where the call was cancelled.
 std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
                                                        size_t texts, int threads);
+// `batcher`: where there is one text, and other lanes may have their steps in the same graph.
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads, KeptScores* kept = nullptr);
+                                                int threads, KeptScores* kept = nullptr,
+                                                StepBatcher* batcher = nullptr);
+
+// What computes the steps of several lanes of the model of this one, in memory and on a stream of its own.
+std::shared_ptr<StepBatcher> make_step_batcher(const whisper_context& context);
 
 // The natural log probability of each token of `text`, where it is all that is said after the prompt. Throws
 // Failure{inference_failed}, also where the call was cancelled.

@@ -41,6 +41,9 @@ namespace voxgate {
 //   multiple of 32 or 256 of them. So the graph of a step is that of the step before: it is made once for
 //   them, and CUDA launches it as a whole. whisper.cpp makes and launches it anew for each token.
 //   Test: native/test/whisper_gpu_seams_test.cpp, "the graph of a step is kept".
+// into_caches, attend_to_texts, attend_to_audios, whisper_state::lanes
+//   With batched decoding one graph for the steps of several lanes (whisper_step_batcher.h).
+//   Test: native/test/whisper_batched_test.cpp, "steps of several lanes are one graph".
 // padded_positions
 //   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
 //   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
@@ -99,6 +102,8 @@ struct SeamCounts {
   int caches_in_large_pages = 0;
   int steps = 0; // of the decoder
   int step_graphs = 0;
+  int batched_steps = 0; // computed with those of other lanes
+  int most_lanes = 0;    // of them together
 };
 inline constinit thread_local SeamCounts seam_counts;
 

@@ -2,6 +2,7 @@
 
 #include "backends/whisper/whisper_search.h"
 #include "backends/whisper/whisper_segments.h"
+#include "backends/whisper/whisper_step_batcher.h"
 
 #include <whisper.h>
 
@@ -82,11 +83,14 @@ int WhisperTranscript::decode_window(int frame, int frames) {
   auto* const kept = search_options.beams == 1 ? kept_scores(times) : nullptr;
   const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads(), kept);
   no_speech_probability_ = logits.no_speech_probability;
+  // Scores are kept, and several texts followed, without other lanes.
+  auto* const batcher = search_options.beams == 1 && kept == nullptr ? scope_.batcher() : nullptr;
+  const StepBatcher::Member member(batcher);
   int position = prompt_tokens;
   const auto text = search(rules, search_options, logits.last, [&](std::span<const Extension> extensions) {
     cancel_.check();
     return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads(),
-                                                kept);
+                                                kept, batcher);
   });
   const auto cut = cut_at_times(text.tokens, special_.first_time, positions);
   const size_t first_segment = segments_.size();
