@@ -5,7 +5,7 @@ import { excerpt } from '../errors.ts';
 import { createModelCaches } from '../model-caches.ts';
 import { ALL_WEIGHTS } from '../models/catalogue.ts';
 import { createNaming, type Naming } from '../recognition.ts';
-import { nearestNames } from '../transcription/routing.ts';
+import { nearestNames, resolveName } from '../transcription/routing.ts';
 import type { ModelsCommandDeps } from './models.ts';
 import { type Engine, quietLog } from './open-engine.ts';
 
@@ -25,7 +25,9 @@ export async function openModels(
  */
 function weightsNamed(name: string, { modelId, aliases }: Pick<Naming, 'modelId' | 'aliases'>): string {
   const ids = ALL_WEIGHTS.map(({ id }) => id);
-  const id = modelId(name) ?? name;
+  // The weights themselves, also where requests get others until these are installed.
+  const meant = resolveName(name, aliases).id;
+  const id = meant === 'auto' ? (modelId(name) ?? name) : meant;
   if (ids.includes(id)) return id;
   const [nearest, ...others] = nearestNames(name, ids, aliases).slice(0, 3);
   const also = others.length > 0 ? ` (or ${others.join(', ')})` : '';

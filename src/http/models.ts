@@ -3,7 +3,7 @@ import type { RequestHandler } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { Inventory, UpstreamModel } from '../proxy/inventory.ts';
-import { MODEL_IDS, type RoutableModel, resolveName } from '../transcription/routing.ts';
+import { MODEL_IDS, modelMeant, type RoutableModel, resolveName } from '../transcription/routing.ts';
 
 export interface ListedModel extends RoutableModel {
   loaded: boolean;
@@ -46,10 +46,13 @@ export function getModel(deps: ModelsDeps): RequestHandler {
 }
 
 /** The entry of the model that the name stands for, under the name. */
-function namedEntry<E extends { id: string }>(name: string, all: readonly E[], { aliases }: ModelsDeps) {
-  const { id } = resolveName(name, aliases);
-  const entry = all.find((model) => model.id === id);
-  return entry && { ...entry, id: name, is_routing_alias: false, alias_of: id };
+function namedEntry<E extends { id: string; installed: boolean }>(
+  name: string,
+  all: readonly E[],
+  { aliases }: ModelsDeps,
+) {
+  const entry = modelMeant(resolveName(name, aliases), all);
+  return entry && { ...entry, id: name, is_routing_alias: false, alias_of: entry.id };
 }
 
 /**

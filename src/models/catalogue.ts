@@ -27,6 +27,8 @@ interface WhisperSize {
   languages?: readonly string[];
   translates?: boolean;
   source?: { repo: string; revision: string };
+  /** The name of the f16 file on the hub; absent for `ggml-SIZE.bin`. */
+  file?: string;
 }
 
 /** The languages of the first two generations of the vocabulary; only the third has a token for Cantonese. */
@@ -47,13 +49,19 @@ function whisper(size: string, known: WhisperSize): CatalogueModel {
     translates: known.translates ?? true,
     aligns: true,
     files: {
-      f16: hubFile(`ggml-${size}.bin`, known.f16),
+      f16: hubFile(known.file ?? `ggml-${size}.bin`, known.f16),
       ...(known.q8_0 && { q8_0: hubFile(`ggml-${size}-q8_0.bin`, known.q8_0) }),
     },
     derived: known.derived ?? [],
     quantizable: true,
     checkpoint: known.checkpoint,
   };
+}
+
+/** Without a size, so that `auto` takes it only where no model of several languages can serve. */
+function english(size: string, known: WhisperSize): CatalogueModel {
+  const { size: _size, ...model } = whisper(`${size}.en`, { ...known, languages: ['en'], translates: false });
+  return { ...model, id: `english-${size}` };
 }
 
 /** The models. The sizes of a family are in the order of the work that they need, which the `auto` rules rely on. */
@@ -181,6 +189,56 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     },
     derived: [],
   },
+  // Of several that are installed `auto` takes the first, which is the most accurate.
+  english('medium', {
+    checkpoint: [1024, 24, 24, 80, 51864],
+    f16: [1533774781, 'cc37e93478338ec7700281a7ac30a10128929eb8f427dda2e865faa8f6da4356'],
+    q8_0: [823382461, '43fa2cd084de5a04399a896a9a7a786064e221365c01700cea4666005218f11c'],
+  }),
+  english('distil-medium', {
+    checkpoint: [1024, 24, 2, 80, 51864],
+    f16: [794018180, 'ad53ccb618188b210550e98cc32bf5a13188d86635e395bb11115ed275d6e7aa'],
+    file: 'ggml-medium-32-2.en.bin',
+    source: {
+      repo: 'distil-whisper/distil-medium.en',
+      revision: '6e61418885eaf4d5cc9f64e508e80ac5b4c052b7',
+    },
+  }),
+  english('small', {
+    checkpoint: [768, 12, 12, 80, 51864],
+    f16: [487614201, 'c6138d6d58ecc8322097e0f987c32f1be8bb0a18532a3f88f734d1bbf9c41e5d'],
+    q8_0: [264477561, '67a179f608ea6114bd3fdb9060e762b588a3fb3bd00c4387971be4d177958067'],
+  }),
+  english('distil-small', {
+    checkpoint: [768, 12, 4, 80, 51864],
+    f16: [336191657, '7691eb11167ab7aaf6b3e05d8266f2fd9ad89c550e433f86ac266ebdee6c970a'],
+    source: { repo: 'distil-whisper/distil-small.en', revision: '9e4a67ca4569c30be43a3fe7fba1621e504f0093' },
+  }),
+  english('base', {
+    checkpoint: [512, 6, 6, 80, 51864],
+    f16: [147964211, 'a03779c86df3323075f5e796cb2ce5029f00ec8869eee3fdfb897afe36c6d002'],
+    q8_0: [81781811, 'a4d4a0768075e13cfd7e19df3ae2dbc4a68d37d36a7dad45e8410c9a34f8c87e'],
+  }),
+  english('tiny', {
+    checkpoint: [384, 4, 4, 80, 51864],
+    f16: [77704715, '921e4cf8686fdd993dcd081a5da5b6c365bfde1162e72b08d75ac75289920b1f'],
+    q8_0: [43550795, '5bc2b3860aa151a4c6e7bb095e1fcce7cf12c7b020ca08dcec0c6d018bb7dd94'],
+    // As those of base. The end of text is no token of the file here.
+    derived: [
+      {
+        file: 'ggml-tiny.en.bin',
+        precision: 'f16',
+        bytes: 77704698,
+        sha256: '49b35c0f0fa5e8fe48396546d4c3308e7cc3e8a50589273a99710c76fd373fdf',
+      },
+      {
+        file: 'ggml-tiny.en-q8_0.bin',
+        precision: 'q8_0',
+        bytes: 43550778,
+        sha256: 'd243ee7babe91b651f98b9fcffb3ea732be9e063f041dec8a0b2bc6bed25927c',
+      },
+    ],
+  }),
 ];
 
 /** The model that finds speech for all others. The API does not list it. */

@@ -8,10 +8,9 @@
 export interface Meaning {
   /** An id of the catalogue, or `auto`. */
   id: string;
-  /**
-   * The language of the name. Weights for English only are not served, and the multilingual ones in their place would
-   * otherwise have to detect what the name says.
-   */
+  /** The model that takes the place of weights for English only until they are installed. */
+  otherwise?: string;
+  /** The language of the name, which a model of several languages would otherwise have to detect. */
   language?: 'en';
 }
 
@@ -64,16 +63,20 @@ interface NameGroup {
 }
 
 const multilingual = (size: string): Meaning => ({ id: `multilingual-${size}` });
-const english = (size: string): Meaning => ({ ...multilingual(size), language: 'en' });
+const english = (size: string): Meaning => ({
+  id: `english-${size}`,
+  // The model of the same size needs less than the large one that was distilled.
+  otherwise: `multilingual-${size.replace('distil-', '')}`,
+  language: 'en',
+});
 
 const DISTILLED: NameGroup['of'] = {
   // Other generations of the same model are not served.
   'large-v3': multilingual('distil-large-v3'),
   'large-v3.5': multilingual('distil-large-v3'),
   'large-v2': multilingual('distil-large-v3'),
-  // Nor are these; the model of the same size needs less than the large one that was distilled.
-  'medium.en': english('medium'),
-  'small.en': english('small'),
+  'medium.en': english('distil-medium'),
+  'small.en': english('distil-small'),
 };
 
 const WHISPER: NameGroup['of'] = {

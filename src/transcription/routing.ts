@@ -50,6 +50,17 @@ export function resolveName(name: string, own: Aliases): Meaning {
   return meaningOf(meant) ?? { id: meant };
 }
 
+/** The model of these that a name stands for now; undefined where none is. */
+export function modelMeant<M extends { id: string; installed: boolean }>(
+  { id, otherwise }: Meaning,
+  models: readonly M[],
+  isAllowed: (model: M) => boolean = () => true,
+): M | undefined {
+  const model = models.find((known) => known.id === id);
+  const isThere = model?.installed && isAllowed(model);
+  return isThere || otherwise === undefined ? model : models.find((known) => known.id === otherwise);
+}
+
 export interface RouteOptions {
   defaultSize: string;
   /** The names of the settings (`SVC_MODEL_ALIASES`), which win over the built-in ones. */
@@ -89,12 +100,13 @@ function choose(
   models: readonly RoutableModel[],
   options: RouteOptions,
 ): Route | undefined {
-  const { id, language } = resolveName(request.model ?? 'auto', options.aliases);
-  if (id === 'auto') return autoRoute(request, models, options);
-  const model = models.find((known) => known.id === id);
+  const meaning = resolveName(request.model ?? 'auto', options.aliases);
+  if (meaning.id === 'auto') return autoRoute(request, models, options);
+  const { isAllowed = () => true } = options;
+  const model = modelMeant(meaning, models, isAllowed);
   if (model === undefined) return undefined;
   const hasHint = request.language !== undefined || Boolean(request.languages?.length);
-  return { model, reason: 'requested', language: hasHint ? undefined : language };
+  return { model, reason: 'requested', language: hasHint ? undefined : meaning.language };
 }
 
 function autoRoute(

@@ -9,6 +9,7 @@ import {
   MODEL_IDS,
   modelNamed,
   type RoutableModel,
+  type RouteOptions,
   resolveName,
   route,
 } from '../../src/transcription/routing.ts';
@@ -252,6 +253,41 @@ test('a name for English only says the language, unless the request does', () =>
   assert.equal(languageOf('base.en', { language: 'de' }), undefined);
   assert.equal(languageOf('base.en', { languages: ['de', 'en'] }), undefined);
   assert.equal(languageOf('base.en', { languages: [] }), 'en');
+});
+
+for (const [id, ...names] of [
+  ['tiny', 'tiny.en', 'tiny-en', 'whisper-tiny.en', 'openai/whisper-tiny.en', 'ggml-tiny.en-q8_0.bin'],
+  ['base', 'base.en', 'Systran/faster-whisper-base.en', 'mlx-community/whisper-base.en-mlx-q4'],
+  [
+    'distil-small',
+    'distil-small.en',
+    'distil-whisper/distil-small.en',
+    'Systran/faster-distil-whisper-small.en',
+  ],
+  ['distil-medium', 'distil-medium.en', 'distil-whisper/distil-medium.en'],
+] as const)
+  test(`${names.join(', ')} mean english-${id} once it is installed`, () => {
+    for (const name of names) {
+      const chosen = (language: string | undefined, options: RouteOptions = settings) =>
+        route({ model: name, language, translate: false }, models(`english-${id}`), options).model.id;
+      assert.equal(chosen(undefined), `english-${id}`, name);
+      assert.equal(chosen('fr'), `english-${id}`, 'which refuses French');
+      assert.equal(resolveName(name, {}).id, `english-${id}`);
+      const other = `multilingual-${id.replace('distil-', '')}`;
+      assert.equal(chosen(undefined, { ...settings, isAllowed: (model) => model.id === other }), other);
+    }
+  });
+
+test('auto takes weights for English only for English, where no others can serve, and the most accurate', () => {
+  assert.deepEqual(auto('en', ['english-tiny', 'english-small']), [
+    'english-small',
+    'auto:european-language-fallback',
+  ]);
+  assert.equal(auto('en', ['english-small', 'multilingual-tiny'])[0], 'multilingual-tiny');
+  assert.equal(auto(undefined, ['english-small', 'cjk'])[0], 'cjk');
+  for (const language of ['fr', 'ar', 'zh'])
+    assert.doesNotMatch(auto(language, ['english-small'])[0] ?? '', /english/);
+  assert.equal(auto('en', ['english-small'], true)[0], 'multilingual-small');
 });
 
 test('no name means two models, and none is the id of a model', () => {
