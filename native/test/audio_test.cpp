@@ -259,14 +259,16 @@ TEST("audio: as many channels and as low and high rates are read as may be, and 
     CHECK(failure_of([&] { decode(wav(bad, data)); }) == StatusCode::bad_audio);
 }
 
-TEST("audio: a frame of MP3 is looked for in the first 4 KiB and no farther") {
+TEST("audio: a frame of MP3 is looked for in the first 4 KiB behind zeros and no farther") {
   const std::string frame = std::string("\xFF\xFB\x90\x00", 4) + std::string(413, '\0');
-  const auto format = [&frame](size_t before) {
-    const auto bytes = std::string(before, '\0') + frame + frame;
+  const auto format = [&frame](size_t zeros, size_t before) {
+    const auto bytes = std::string(zeros, '\0') + std::string(before, 'x') + frame + frame;
     return sniff_audio({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
   };
-  CHECK(format(4095) == AudioFormat::mp3);
-  CHECK(!format(4096));
+  for (const size_t zeros : {0U, 60'000U}) {
+    CHECK(format(zeros, 4095) == AudioFormat::mp3);
+    CHECK(!format(zeros, 4096));
+  }
 }
 
 TEST("audio: lengths in a Vorbis header that overflow are bad_audio") {

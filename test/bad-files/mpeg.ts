@@ -82,7 +82,7 @@ export function lyingMpegs(): BadFile[] {
     ['9 tags', join(repeat(9, id3(TITLE)), mp3), ANY],
     ['1,000 tags', join(repeat(1000, id3(TITLE)), mp3), ANY],
     ['a tag and text', join(id3(TITLE), 'This is no audio. '.repeat(100)), REFUSED],
-    ['an APE tag and no audio', join('APETAGEX', Buffer.alloc(24, 0xff)), 'unsupported_format'],
+    ['an APE tag and no audio', join('APETAGEX', Buffer.alloc(24, 0xff)), 'undecodable_audio'],
     ['mp3 and an APE tag of 4 GiB', join(mp3, 'APETAGEX', Buffer.alloc(24, 0xff)), 'speech'],
     ['mp3 and an ID3v1 tag of 0xff', join(mp3, 'TAG', Buffer.alloc(125, 0xff)), 'speech'],
     ['adts of the reserved rate', header(adts, 0xff, 0xf1, 0x7c), ANY],
