@@ -58,12 +58,6 @@ std::vector<uint8_t> read_at(std::FILE* file, size_t offset) {
   return bytes;
 }
 
-// Some files begin with zeros.
-size_t zero_bytes(const std::vector<uint8_t>& bytes) {
-  return static_cast<size_t>(std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; }) -
-                             bytes.begin());
-}
-
 AudioFormat sniff_file(std::FILE* file) {
   auto head = read_at(file, 0);
   if (head.empty())

@@ -43,8 +43,7 @@ constexpr size_t kMaxSearchBytes = 4096;
 // True if there are two frames in a row within the first bytes that are not zero, because one alone occurs by
 // chance in any data.
 bool looks_like_mp3(Bytes bytes) {
-  const auto sound = std::ranges::find_if(bytes, [](uint8_t byte) { return byte != 0; });
-  const auto zeros = static_cast<size_t>(sound - bytes.begin());
+  const size_t zeros = zero_bytes(bytes);
   for (size_t i = zeros; i < std::min(bytes.size(), zeros + kMaxSearchBytes); ++i) {
     const size_t length = mp3_frame_bytes(bytes, i);
     if (length == 0)
@@ -70,6 +69,11 @@ const char* audio_format_name(AudioFormat format) {
     return "vorbis";
   }
   return "";
+}
+
+size_t zero_bytes(Bytes head) {
+  const auto first = std::ranges::find_if(head, [](uint8_t byte) { return byte != 0; });
+  return static_cast<size_t>(first - head.begin());
 }
 
 size_t tag_bytes(Bytes head) {

@@ -37,7 +37,7 @@ bool is_apart(const ggml_tensor* a, const ggml_tensor* b) {
   return from + ggml_nbytes(a) <= other || other + ggml_nbytes(b) <= from;
 }
 
-// Of a sum: what is added; nothing where this is no sum that is computed here.
+// The tensor that `sum` adds to `before`. It is null when this sum is left to ggml.
 const ggml_tensor* summand(const ggml_tensor* sum, const ggml_tensor* before) {
   const ggml_tensor* const other = sum->src[sum->src[0] == before ? 1 : 0];
   const bool is_row = other->ne[0] == sum->ne[0] && ggml_nrows(other) == 1;

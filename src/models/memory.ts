@@ -56,7 +56,10 @@ export function needsInWords({ bytes, isLeast, laneBytes, lanes }: MemoryNeeds):
   return isLeast ? `more than ${most}` : `${most}${lanes > 1 ? ` (${lanes} lanes)` : ''}`;
 }
 
-/** Of the file that will be loaded: the wanted one, or the only one that there is, unless the wanted one is made of it. */
+/**
+ * The bytes of the weights that will be loaded. The stored file of the wanted precision is loaded if there is one. Without
+ * it a q8_0 file is made from a stored f16 file, and any other stored file is loaded as it is.
+ */
 function weightBytes(model: Weights, precision: Precision, files: StoredModel['files']): number | null {
   const stored = files.find((file) => file.precision === precision) ?? files[0];
   const published = publishedFile(model, precision);

@@ -22,7 +22,7 @@ class StepBatcher {
     whisper_context* context;
     whisper_state* state;
   };
-  // Computes a step of each of these lanes. False where it failed, whatever the reason; it may throw.
+  // Computes the next step of each of these lanes. It returns false or throws when the step failed.
   using Compute = std::function<bool(std::span<const Lane>)>;
 
   explicit StepBatcher(Compute compute) : compute_(std::move(compute)) {}

@@ -113,8 +113,8 @@ function watchSigns(
     beatInMs = Math.min(beatInMs, isUnread ? unreadPingMs : pingMs) - tickMs;
     if (beatInMs > 0 || socket.readyState !== socket.OPEN) return;
     beatInMs = pingMs;
-    // A client whose answers wait to be read must not owe many: `ws` closes a connection on which 60 of them wait. A pong
-    // that nobody asked for needs no answer (RFC 6455, section 5.5.3).
+    // A client that is not read now must not get many pings: `ws` closes its connection when 60 of its answers wait. An
+    // unsolicited pong is a sign of life that the client does not answer (RFC 6455, section 5.5.3).
     if (isPinged) return socket.pong();
     isPinged = true;
     socket.ping();
