@@ -1,5 +1,6 @@
 /** The reader of recipes knows what a block means, and skips and guesses nothing. */
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { applyDiff, parseRecipe } from '../recipes/recipe.ts';
 
@@ -58,4 +59,19 @@ for (const [what, source, diff] of [
   ['runs past the end', 'a', ' a\n \n \n+d\n'],
 ] as const) {
   test(`a change is refused when its context ${what}`, () => assert.throws(() => applyDiff(source, diff)));
+}
+
+// check:deep follows every recipe; that a change still finds its place is known without that.
+const ROOT = new URL('../../', import.meta.url).pathname;
+for (const name of readdirSync(`${ROOT}docs/recipes`).filter((entry) => entry.endsWith('.md'))) {
+  test(`the changes of docs/recipes/${name} find their places`, () => {
+    const files = new Map<string, string>();
+    for (const step of parseRecipe(readFileSync(`${ROOT}docs/recipes/${name}`, 'utf8'))) {
+      if (step.does === 'create') files.set(step.path, step.text);
+      if (step.does !== 'change') continue;
+      const source = files.get(step.path) ?? readFileSync(ROOT + step.path, 'utf8');
+      files.set(step.path, applyDiff(source, step.text));
+    }
+    assert(files.size > 0);
+  });
 }
