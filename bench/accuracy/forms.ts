@@ -18,7 +18,7 @@ export interface Form {
 const SNR_DB = 10;
 const QUIETER_DB = 30;
 const JOINED_SEC = { least: 300, most: 600 };
-const IN_TURNS = { files: 3, sentences: 8, pauseSec: 0.6 };
+const IN_TURNS = { files: 3, sentences: 8 };
 const REPEATED = { sentences: 3, times: 20, pauseSec: 0.9 };
 
 export const FORMS: Readonly<Record<string, Form>> = {
@@ -55,10 +55,22 @@ export const FORMS: Readonly<Record<string, Form>> = {
     clips: joined('joined', 1.2),
   },
   'two-languages': {
-    title: `A sentence in each of two languages in turn, pauses of ${IN_TURNS.pauseSec} s, language detected`,
+    title: 'A sentence in each of two languages in turn, pauses of 0.6 s, language detected',
     detected: 'changing',
     vad: true,
-    clips: inTurns,
+    clips: inTurns(2, 0.6),
+  },
+  'two-languages-apart': {
+    title: 'A sentence in each of two languages in turn, pauses of 2 s, language detected',
+    detected: 'changing',
+    vad: true,
+    clips: inTurns(2, 2),
+  },
+  'three-languages': {
+    title: 'A sentence in each of three languages in turn, pauses of 0.6 s, language detected',
+    detected: 'changing',
+    vad: true,
+    clips: inTurns(3, 0.6),
   },
   repeated: {
     title: `The same sentence ${REPEATED.times} times, ${REPEATED.pauseSec} s apart`,
@@ -75,19 +87,24 @@ export const FORMS: Readonly<Record<string, Form>> = {
   },
 };
 
-/** The group and the next language that is not English, whose spelling the words are counted in. */
-function inTurns(prompts: Prompt[]): Prompt[] {
-  const [first] = prompts;
-  const own = PROMPT_LANGUAGES.findIndex((language) => language === first?.spoken);
-  if (first === undefined || own < 0) return [];
-  const language = PROMPT_LANGUAGES[own + 1] ?? 'es';
-  const others = promptsIn(language).filter(({ tuning }) => tuning === first.tuning);
-  return Array.from({ length: IN_TURNS.files }, (_, file) => {
-    const some = (all: Prompt[]) => all.slice(file * IN_TURNS.sentences, (file + 1) * IN_TURNS.sentences);
-    const name = `${first.spoken}-${language}-${file}${first.tuning ? '-tuning' : ''}`;
-    const clip = clipInTurns(name, some(prompts), some(others), IN_TURNS.pauseSec);
-    return { ...first, ...clip, spoken: language, text: clip.text ?? '' };
-  }).filter(({ seconds }) => seconds > 0);
+/** The group and the languages after it, English only as the first. Words are counted in the spelling of the last. */
+function inTurns(languages: number, pauseSec: number) {
+  return (prompts: Prompt[]): Prompt[] => {
+    const [first] = prompts;
+    const own = PROMPT_LANGUAGES.map(String).indexOf(first?.spoken ?? '');
+    if (first === undefined || own < 0) return [];
+    const [, ...notEnglish] = PROMPT_LANGUAGES;
+    const spoken = [...PROMPT_LANGUAGES, ...notEnglish].slice(own, own + languages);
+    const others = spoken
+      .slice(1)
+      .map((language) => promptsIn(language).filter((p) => p.tuning === first.tuning));
+    return Array.from({ length: IN_TURNS.files }, (_, file) => {
+      const some = (all: Prompt[]) => all.slice(file * IN_TURNS.sentences, (file + 1) * IN_TURNS.sentences);
+      const name = `${spoken.join('-')}-${file}-${pauseSec}${first.tuning ? '-tuning' : ''}`;
+      const clip = clipInTurns(name, [prompts, ...others].map(some), pauseSec);
+      return { ...first, ...clip, spoken: spoken.at(-1) ?? first.spoken, text: clip.text ?? '' };
+    }).filter(({ seconds }) => seconds > 0);
+  };
 }
 
 const again = ({ text }: Prompt) => Array(REPEATED.times).fill(text).join(' ');

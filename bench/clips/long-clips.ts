@@ -29,9 +29,12 @@ export function repeatedClip(sentence: Clip, times: number, pauseSec: number): C
   return joined(`${sentence.name}-repeated`, key, () => Array(times).fill(sentence), pauseSec);
 }
 
-/** Says a sentence of the one language, then one of the other, in turn, with the pause behind each. */
-export function clipInTurns(name: string, one: Clip[], other: Clip[], pauseSec: number): Clip {
-  const sentences = one.slice(0, other.length).flatMap((clip, i) => [clip, other[i] as Clip]);
+/** Says a sentence of each language in turn, with the pause behind each, until one of them has no more. */
+export function clipInTurns(name: string, languages: readonly Clip[][], pauseSec: number): Clip {
+  const rounds = Math.min(...languages.map(({ length }) => length));
+  const sentences = Array.from({ length: rounds }, (_, i) =>
+    languages.map((clips) => clips[i] as Clip),
+  ).flat();
   const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), pauseSec]);
   return joined(name, key, () => sentences, pauseSec);
 }
