@@ -28,7 +28,7 @@ import {
   number,
   onOff,
   origins,
-  refusedSetting,
+  refusedSettings,
   refusesPorts,
   secret,
   trustedProxies,
@@ -258,7 +258,7 @@ export function readConfig(around = process.env, own: Settings = {}): { config: 
   const env: NodeJS.ProcessEnv = { ...around, ...Object.fromEntries(texts) };
   const given = givenSettings(env);
   const parsed = settings.safeParse(given);
-  if (!parsed.success) throw refusedSetting(settings.shape, given, parsed.error);
+  if (!parsed.success) throw refusedSettings(settings.shape, given, parsed.error);
   const config = configOf(parsed.data, env, asShown(given, env, own));
   const refusal = refusesPorts(config) ?? refusesWyoming(config, parsed.data.SVC_WYOMING_KEYLESS);
   if (refusal !== null) throw new ConfigError(refusal);

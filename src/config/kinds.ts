@@ -122,15 +122,22 @@ export function withoutLogin(text: string): string {
   return `${scheme}${MASK}${text.slice(at)}`;
 }
 
-/** Says which setting is wrong first. No secret is shown. */
-export function refusedSetting(
+/** Says what is wrong with each setting, so that an operator mends all of them at once. No secret is shown. */
+export function refusedSettings(
   kinds: Readonly<Record<string, z.ZodType>>,
   given: Readonly<Record<string, string | undefined>>,
-  { issues: [issue] }: z.ZodError,
+  { issues }: z.ZodError,
 ): ConfigError {
-  const name = String(issue?.path[0]);
-  const shown = kinds[name]?.meta()?.secret === true ? MASK : withoutLogin(given[name] ?? '');
-  return new ConfigError(`${name} cannot be "${shown}": ${issue?.message}`);
+  const firsts = issues.filter(
+    ({ path: [name] }, i) => i === issues.findIndex(({ path }) => path[0] === name),
+  );
+  const sentences = firsts.map((issue) => {
+    const name = String(issue.path[0]);
+    const shown = kinds[name]?.meta()?.secret === true ? MASK : withoutLogin(given[name] ?? '');
+    const expected = issue.code === 'invalid_value' ? `Expected ${issue.values.join(', ')}` : issue.message;
+    return `${name} cannot be "${shown}": ${expected}`;
+  });
+  return new ConfigError(sentences.join('; '));
 }
 
 /** The longest path of a Unix socket that every system takes. */

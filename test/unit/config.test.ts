@@ -199,6 +199,8 @@ for (const [name, value, expected] of [
   ['SVC_PORT', '1.5', 'a whole number from 0 to 65535'],
   ['SVC_LIVE_WAIT_SEC', 'long', 'a number from 0 to 600'],
   ['SVC_CORS_ORIGINS', 'app.example', 'origins such as https://example.org, or *'],
+  ['SVC_LOG_LEVEL', 'loud', 'error, warn, info, debug'],
+  ['SVC_OBS_METRICS_ENABLED', 'maybe', '0, 1, on, off'],
 ] as const)
   test(`${name}=${value} is refused with what is expected`, () => {
     assert.throws(
@@ -206,6 +208,20 @@ for (const [name, value, expected] of [
       ({ message }: Error) => message.startsWith(`${name} cannot be "${value}": Expected ${expected}`),
     );
   });
+
+test('all settings that are wrong are named at once', () => {
+  assert.throws(
+    () =>
+      readConfig({ SVC_MAX_UPLOADS: '1.5', SVC_PORT: 'http', SVC_API_KEY: 'right,ключ', SVC_CPU: 'auto' }),
+    new ConfigError(
+      [
+        'SVC_PORT cannot be "http": Expected a whole number from 0 to 65535',
+        'SVC_API_KEY cannot be "********": Expected keys of ASCII characters',
+        'SVC_MAX_UPLOADS cannot be "1.5": Expected a whole number from 1 to 4096',
+      ].join('; '),
+    ),
+  );
+});
 
 test('a key that no header can carry is refused, and no message repeats it', () => {
   assert.throws(
