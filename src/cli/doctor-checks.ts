@@ -20,7 +20,7 @@ import { howToGetAddon } from '../engine/prebuilt.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { cgroupLimits, usableMemoryBytes } from '../machine.ts';
-import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { CATALOGUE, findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes, requireSpace } from '../models/disk.ts';
 import { publishedFile } from '../models/hub.ts';
 import { memoryNeeds, needsInWords } from '../models/memory.ts';
@@ -122,17 +122,25 @@ async function models({ config, device, store }: Patient, signal: AbortSignal): 
   const wrong = await verifyAll(store, others, signal);
   if (wrong.length > 0) return problem(wrong.map(howToMend).join('; '));
   const speech = installed.filter(({ id }) => findModel(id) !== undefined);
-  const pull = `run voxgate models pull multilingual-${config.modelDefaultSize}`;
-  const hasVoiceActivity = installed.some(({ id }) => id === VOICE_ACTIVITY.id);
-  if (speech.length > 0 && hasVoiceActivity)
-    return ok(speech.map((model) => inStore(model, device.gpu)).join(', '));
-  const lacks = speech.length === 0 ? 'no speech model is' : 'the voice activity model is not';
-  if (!config.modelDownload)
-    return problem(`${lacks} in ${store.dir}, and SVC_MODEL_DOWNLOAD is off: ${pull}`);
+  const lacks = missingWeights(config, store);
+  if (lacks === null) return ok(speech.map((model) => inStore(model, device.gpu)).join(', '));
+  if (!config.modelDownload) return problem(lacks);
   const wanted = speech.length === 0 ? findModel(`multilingual-${config.modelDefaultSize}`) : VOICE_ACTIVITY;
   const bytes = (wanted && publishedFile(wanted, 'q8_0')?.bytes) ?? 0;
   await requireSpace(await nearestExisting(store.dir), bytes);
-  return warning(`${lacks} in ${store.dir}, so the first request downloads it: ${pull}`);
+  return warning(lacks);
+}
+
+/** Without which weights nothing can be transcribed, and what to do; null where some model can. */
+export function missingWeights(
+  { modelDownload, modelDefaultSize }: Pick<Config, 'modelDownload' | 'modelDefaultSize'>,
+  store: Pick<ModelStore, 'dir' | 'isInstalled'>,
+): string | null {
+  const hasSpeech = CATALOGUE.some(({ id }) => store.isInstalled(id));
+  if (hasSpeech && store.isInstalled(VOICE_ACTIVITY.id)) return null;
+  const lacks = hasSpeech ? 'the voice activity model is not' : 'no speech model is';
+  const so = modelDownload ? ', so the first request downloads it' : ', and SVC_MODEL_DOWNLOAD is off';
+  return `${lacks} in ${store.dir}${so}: run voxgate models pull multilingual-${modelDefaultSize}`;
 }
 
 /** A model on disk. Where only its 16-bit file is, a CPU gets 8 bits, which somebody has to wait for once. */

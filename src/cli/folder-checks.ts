@@ -37,10 +37,12 @@ export async function writable(path: string, bad: typeof problem, setting: strin
       return bad(`${existing} is not a folder: set ${setting} to one`);
     await access(existing, constants.W_OK | constants.X_OK);
     return ok(existing === path ? path : `${path} will be made`);
-  } catch {
-    return bad(
-      `user ${user} may not write to ${existing}: change its owner, or set ${setting} to another folder`,
-    );
+  } catch (error) {
+    const isReadOnly = (error as NodeJS.ErrnoException).code === 'EROFS';
+    const why = isReadOnly
+      ? `${existing} is on a read-only file system: mount it to be written`
+      : `user ${user} may not write to ${existing}: change its owner`;
+    return bad(`${why}, or set ${setting} to another folder`);
   }
 }
 

@@ -64,7 +64,9 @@ export async function listen(
     const { code, message } = error as NodeJS.ErrnoException;
     const another = `${setting} chooses another ${path === undefined ? 'port' : 'path'}`;
     if (code === 'EADDRINUSE') throw failed(`another program listens there; ${another}`);
-    throw failed(code === 'EACCES' ? `this user may not listen there; ${another}` : message);
+    if (code === 'EACCES') throw failed(`this user may not listen there; ${another}`);
+    const isElsewhere = code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND';
+    throw failed(isElsewhere ? 'this machine has no such address; SVC_HOST chooses another' : message);
   }
   return (server.address() as AddressInfo | null)?.port ?? 0;
 }

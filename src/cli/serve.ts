@@ -12,6 +12,7 @@ import { hasGpu } from '../engine/nvidia.ts';
 import type { NativeEngine } from '../engine/types.ts';
 import type { ModelStore } from '../models/store.ts';
 import { VERSION } from '../version.ts';
+import { missingWeights } from './doctor-checks.ts';
 import { folderChecks } from './folder-checks.ts';
 import { bindSockets } from './listening-sockets.ts';
 import { examples } from './options.ts';
@@ -105,6 +106,8 @@ async function serve(
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log, onSignal });
   void tellFolders(config, log); // a file system that hangs must not keep the models from loading
+  const lacks = config.modelDownload ? null : missingWeights(config, store);
+  if (lacks !== null) log.error(lacks);
   const audioProblem = await app.audioProblem();
   if (audioProblem !== null) log.warn(audioProblem);
   await preload(app, config, { log });

@@ -95,6 +95,7 @@ test('models that cannot be preloaded are lines in the log, and the gateway stil
   });
   for (const id of ['cjk', 'european'])
     await until(`the line of ${id}`, () => served.log().includes(`error cannot preload ${id}: `), 20_000);
+  assert.match(served.log(), /error no speech model is in .*: run voxgate models pull multilingual-small$/m);
   assert.equal((await fetch(`${served.base}/health`)).status, 200);
 });
 
@@ -131,6 +132,19 @@ for (const [name, value, sentence] of [
     assert.equal(stderr.trim().split('\n').length, 1);
   });
 }
+
+test('an address that this machine does not have stops the start with what to change', () => {
+  // RFC 5737 keeps the address for documents.
+  const env = { ...process.env, SVC_HOST: '192.0.2.1', SVC_API_KEY: 'key' };
+  const { status, stderr } = spawnSync(process.execPath, ['dist/main.js', 'serve'], {
+    ...{ cwd: ROOT, env, encoding: 'utf8', timeout: 20_000 },
+  });
+  assert.equal(status, 1, stderr);
+  assert.match(
+    stderr,
+    /^voxgate: Cannot listen on 192\.0\.2\.1:\d+: this machine has no such address; SVC_HOST chooses another$/m,
+  );
+});
 
 interface Ended {
   status: number | null;

@@ -1,6 +1,6 @@
 /** `voxgate doctor`: what is wrong is found and says what to do, and a check that hangs does not hang the command. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
@@ -85,6 +85,21 @@ test('what is missing is named with what to do', async (t) => {
   assert.match(found.memory ?? '', /^warning: .*lower SVC_MODEL_MEMORY_MB$/);
   if (process.platform === 'linux')
     assert.match(found['open files'] ?? '', /^(warning: .*ulimit -n|ok: up to (Infinity|\d{7,}))/);
+});
+
+test('a folder on a read-only file system needs no other owner', async (t) => {
+  const dir = folder(t);
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'ro', 'none', dir]).status !== 0)
+    return t.skip('this user may mount no file systems');
+  try {
+    const found = await findings({ SVC_TMP_DIR: dir });
+    assert.equal(
+      found['folder of uploads'],
+      `problem: ${dir} is on a read-only file system: mount it to be written, or set SVC_TMP_DIR to another folder`,
+    );
+  } finally {
+    execFileSync('umount', [dir]);
+  }
 });
 
 test('a proxy that lets no model be downloaded is named, and one that is not asked is not', async (t) => {
