@@ -76,9 +76,7 @@ export interface ResponseOutcome {
 
 /** A call of an upstream, or several of the same. */
 export interface Stage {
-  /** ms from the beginning of the response. */
-  beganMs: number;
-  /** The first byte of use; null where none came. */
+  /** The first byte of use, in ms from the beginning of the response; null where none came. */
   firstMs: number | null;
   endMs: number;
   bytesIn: number;
@@ -318,8 +316,7 @@ class Response {
   }
 
   #begin(stage: 'chat' | 'speech', bytesIn: number): Stage {
-    const began = this.#sinceMs();
-    const begun: Stage = { beganMs: began, firstMs: null, endMs: began, bytesIn, bytesOut: 0 };
+    const begun: Stage = { firstMs: null, endMs: this.#sinceMs(), bytesIn, bytesOut: 0 };
     this.#stages[stage] = begun;
     return begun;
   }

@@ -275,8 +275,6 @@ export interface ByteBudget {
   /** Takes the bytes. When fewer are left, it takes none and returns false. */
   take(bytes: number): boolean;
   giveBack(bytes: number): void;
-  /** The number of bytes that are left. */
-  left(): number;
 }
 
 /** @param maxBytes the most bytes that can be taken at a time */
@@ -291,6 +289,5 @@ export function byteBudget(maxBytes: number): ByteBudget {
     giveBack(bytes) {
       taken -= bytes;
     },
-    left: () => maxBytes - taken,
   };
 }
