@@ -29,7 +29,7 @@ export interface Readings {
 }
 
 const TICK_MS = 1000;
-const TICKS_A_LOOK = 10;
+const TICKS_PER_CHECK = 10;
 const LATE_MS = 1000;
 /** How long a pause of the event loop is reported after it. */
 const LATE_SHOWN_MS = 5 * 60_000;
@@ -42,14 +42,14 @@ type Found = Omit<Trouble, 'since'>;
 export function createWatch(
   watched: Watched,
   readings: Readings = MACHINE,
-): Watch & { look(): Promise<void> } {
+): Watch & { check(): Promise<void> } {
   let found: Trouble[] = [];
   let pause: { trouble: Trouble; at: number } | null = null;
-  let isLooking = false;
+  let isChecking = false;
   let due = performance.now() + TICK_MS;
   let ticks = 0;
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const now = [...(await disks(watched.folders(), readings)), ...memory(watched.memoryBytes, readings)];
     found = now.map((trouble) => ({ ...trouble, since: sinceOf(trouble, found) }));
   }
@@ -59,19 +59,19 @@ export function createWatch(
     due = performance.now() + TICK_MS;
     if (lateMs >= LATE_MS) pause = { trouble: paused(lateMs), at: performance.now() };
     // Only one check at a time: each check of a disk that hangs would block one more thread of Node's pool.
-    if (ticks++ % TICKS_A_LOOK > 0 || isLooking) return;
-    isLooking = true;
-    void look()
+    if (ticks++ % TICKS_PER_CHECK > 0 || isChecking) return;
+    isChecking = true;
+    void check()
       .catch(() => undefined)
       .finally(() => {
-        isLooking = false;
+        isChecking = false;
       });
   }
 
   const timer = setInterval(tick, TICK_MS);
   timer.unref();
   return {
-    look,
+    check,
     troubles() {
       const isRecent = pause !== null && performance.now() - pause.at < LATE_SHOWN_MS;
       return pause !== null && isRecent ? [...found, pause.trouble] : found;

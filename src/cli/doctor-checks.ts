@@ -37,15 +37,15 @@ import {
   warning,
   writable,
 } from './folder-checks.ts';
-import { type GpuPatient, gpuFinding } from './gpu-check.ts';
-import { type ListenAddress, listenAddresses, lookAt } from './listening-sockets.ts';
+import { type GpuCheckInput, gpuFinding } from './gpu-check.ts';
+import { type ListenAddress, listenAddresses, socketState } from './listening-sockets.ts';
 
 export interface Check {
   name: string;
   run(signal: AbortSignal): Promise<Finding>;
 }
 
-export interface Patient extends GpuPatient {
+export interface CheckInput extends GpuCheckInput {
   /** What is odd about the settings. */
   warnings: readonly string[];
   engine: NativeEngine;
@@ -57,17 +57,17 @@ const PROBE_MS = 3000;
 const OTHER_FILES = 256;
 
 /** @param verify whether the weights on disk are hashed, which takes seconds for each GB */
-export function checksOf(patient: Patient, verify: boolean): Check[] {
-  const { config, engine, store } = patient;
+export function checksOf(input: CheckInput, verify: boolean): Check[] {
+  const { config, engine, store } = input;
   const inventory = createInventory(config, { info: () => undefined, warn: () => undefined });
   const check = (name: string, run: Check['run']): Check => ({ name, run });
   return [
-    check('settings', async () => settings(patient)),
+    check('settings', async () => settings(input)),
     check('ffmpeg', () => ffmpeg(config)),
     check('engine', async () => nativeEngine(engine)),
     check('CPU', async () => cpu(engine)),
-    check('GPU', async () => gpuFinding(patient, await nvidiaFacts(config.environment.PATH ?? ''))),
-    check('models', (signal) => models(patient, signal)),
+    check('GPU', async () => gpuFinding(input, await nvidiaFacts(config.environment.PATH ?? ''))),
+    check('models', (signal) => models(input, signal)),
     ...(namesProxy(config) ? [check('proxy', (signal) => proxy(config, signal))] : []),
     ...(verify ? [check('hashes', (signal) => hashes(store, signal))] : []),
     check('speech upstream', () => upstream(config, 'tts', inventory)),
@@ -76,7 +76,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
     ...folderChecks(config).map(({ name, run }) => check(`folder of ${name}`, run)),
     check('space for uploads', () => space(config)),
     check('open files', async () => openFiles(config)),
-    check('memory', async () => memory(patient)),
+    check('memory', async () => memory(input)),
     check('processors', async () => processors(config)),
   ];
 }
@@ -84,7 +84,7 @@ export function checksOf(patient: Patient, verify: boolean): Check[] {
 /** A key that a program can try out within days has fewer characters than this. */
 const LEAST_KEY_CHARACTERS = 16;
 
-function settings({ config: { host, apiKeys, adminKeys }, warnings }: Patient): Finding {
+function settings({ config: { host, apiKeys, adminKeys }, warnings }: CheckInput): Finding {
   const isShort = (key: string) => key.length < LEAST_KEY_CHARACTERS;
   const short = [
     ...(apiKeys.some(isShort) ? ['SVC_API_KEY'] : []),
@@ -115,7 +115,7 @@ function cpu({ info }: NativeEngine): Finding {
   return isSlow ? warning(`${says}: without AVX2 it is slow, so use a newer CPU or a small model`) : ok(says);
 }
 
-async function models({ config, device, store }: Patient, signal: AbortSignal): Promise<Finding> {
+async function models({ config, device, store }: CheckInput, signal: AbortSignal): Promise<Finding> {
   const installed = store.list().filter((model) => model.installed);
   const others = store.list().filter((model) => !model.installed);
   // Files of a model that is not installed have a wrong size, which costs no hashing. They keep it from being fetched.
@@ -244,7 +244,7 @@ function listening(config: Config): Check[] {
 }
 
 async function unixSocket(config: Config, path: string, over: AbortSignal): Promise<Finding> {
-  const found = await lookAt(path);
+  const found = await socketState(path);
   if (found === 'no socket')
     return problem(`${path} is no socket, and stays: move it, or set SVC_HOST to another path`);
   if (found === 'served')
@@ -344,7 +344,7 @@ function openFilesLimit(): number | null {
   }
 }
 
-function memory({ config, store }: Patient): Finding {
+function memory({ config, store }: CheckInput): Finding {
   const { modelMemoryBytes, modelDefaultSize, threads } = config;
   const usable = usableMemoryBytes();
   const limited = Number.isFinite(cgroupLimits().memoryBytes) ? ', the limit of the container' : '';

@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
-import { type Check, checksOf, type Patient } from './doctor-checks.ts';
+import { type Check, type CheckInput, checksOf } from './doctor-checks.ts';
 import type { Finding } from './folder-checks.ts';
 import { examples } from './options.ts';
 
@@ -18,7 +18,7 @@ const VERIFY_LIMIT_MS = 15 * 60_000;
 /** The exit code is 0 when there is no problem, 1 when there is one, and 2 when a setting is wrong. */
 export function registerDoctorCommand(
   program: Command,
-  open: () => Patient,
+  open: () => CheckInput,
   stdout: NodeJS.WriteStream = process.stdout,
 ): void {
   program

@@ -10,7 +10,7 @@ import { memoryNeeds } from '../models/memory.ts';
 import type { ModelStore } from '../models/store.ts';
 import { type Finding, ok, warning } from './folder-checks.ts';
 
-export interface GpuPatient {
+export interface GpuCheckInput {
   config: Config;
   engine: Pick<NativeEngine, 'info' | 'gpuLoadErrors'>;
   store: Pick<ModelStore, 'filesOf'>;
@@ -24,19 +24,19 @@ const CUDA_BYTES = 512 * 1024 * 1024;
 /** The first driver of each major version of CUDA, of which all later ones have what its libraries need. */
 const DRIVERS = 'CUDA 12 needs 525 or newer, CUDA 13 580 or newer';
 
-export function gpuFinding(patient: GpuPatient, facts: NvidiaFacts): Finding {
-  const { config, engine, device } = patient;
+export function gpuFinding(input: GpuCheckInput, facts: NvidiaFacts): Finding {
+  const { config, engine, device } = input;
   const { devices, gpuLibraries } = engine.info;
   if (config.device === 'cpu') return ok('not used, as SVC_DEVICE=cpu says');
   if (device.gpu) {
-    const doubt = device.device.startsWith('cuda') ? codeOrMemory(patient, facts) : null;
+    const doubt = device.device.startsWith('cuda') ? codeOrMemory(input, facts) : null;
     return doubt === null
       ? ok(`${device.device}: ${devices.find((found) => found.gpu)?.name}`)
       : warning(`${device.device} ${doubt}`);
   }
   const wantsCuda = /^(auto|cuda)/.test(config.device);
   const why = wantsCuda
-    ? (machine(facts) ?? (gpuLibraries.includes('cuda') ? library(patient, facts) : null))
+    ? (machine(facts) ?? (gpuLibraries.includes('cuda') ? library(input, facts) : null))
     : null;
   if (why !== null) return warning(`models run on the CPU, because ${why}`);
   const present = facts.onBus || facts.hasDevices;
@@ -58,7 +58,7 @@ function machine({ onBus, driver, hasDevices, failure }: NvidiaFacts): string | 
 }
 
 /** What keeps the CUDA library from finding a GPU. */
-function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFacts): string | null {
+function library({ config, engine, gpuErrors = [] }: GpuCheckInput, facts: NvidiaFacts): string | null {
   const { gpus, driver, processes } = facts;
   const unloaded = engine.gpuLoadErrors().cuda;
   const missing = /^(lib[^\s:/]+): cannot open shared object/.exec(unloaded ?? '')?.[1];
@@ -91,7 +91,7 @@ function library({ config, engine, gpuErrors = [] }: GpuPatient, facts: NvidiaFa
 
 /** Why the GPU that was found will not do. */
 function codeOrMemory(
-  { config, engine, store }: GpuPatient,
+  { config, engine, store }: GpuCheckInput,
   { gpus, processes }: NvidiaFacts,
 ): string | null {
   const whole = gpus.filter(({ isSplit }) => !isSplit);

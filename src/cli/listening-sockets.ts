@@ -77,7 +77,7 @@ function comesFromLoopback(socket: Socket): void {
 }
 
 /** What lies at the path of a Unix socket. A server that has died leaves one that refuses connections. */
-export async function lookAt(path: string): Promise<'nothing' | 'left' | 'served' | 'no socket'> {
+export async function socketState(path: string): Promise<'nothing' | 'left' | 'served' | 'no socket'> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return 'nothing';
   if (!found.isSocket()) return 'no socket';
@@ -94,7 +94,7 @@ export async function lookAt(path: string): Promise<'nothing' | 'left' | 'served
 
 /** Removes the socket that a dead server has left. Returns what else is there, in words, or null. */
 async function clearPath(path: string): Promise<string | null> {
-  const found = await lookAt(path);
+  const found = await socketState(path);
   if (found === 'served') return 'another server listens there';
   if (found === 'no socket') return 'what is there is no socket, and stays';
   if (found === 'left') rmSync(path);

@@ -17,7 +17,7 @@ import { folderChecks } from './folder-checks.ts';
 import { bindSockets } from './listening-sockets.ts';
 import { examples } from './options.ts';
 import { preload, startGateway } from './start-gateway.ts';
-import { INHERITS, STOP, sendHeartbeats, supervise, tellSupervisor } from './supervise.ts';
+import { INHERITS, notifySupervisor, STOP, sendHeartbeats, supervise } from './supervise.ts';
 import { systemdHeartbeat } from './systemd.ts';
 
 export interface ServeSettings {
@@ -93,7 +93,7 @@ async function serve(
     if (cpu !== null) log.log(cpu.level, cpu.message);
   }
   const crashes = createCrashes(config.crashDir);
-  const onHolder = (requestId: string | null) => tellSupervisor({ holder: requestId });
+  const onHolder = (requestId: string | null) => notifySupervisor({ holder: requestId });
   const deps = { log, store, engine, device, crashes, onHolder };
   const { app, base, wyoming } = await startGateway(config, deps, inherits);
   log.info(`voxgate ${VERSION} listens on ${base}`, {
@@ -105,7 +105,7 @@ async function serve(
     ...(wyoming && { wyoming }),
   });
   stopWhenAsked(app, { drainMs: config.drainMs, isChild, log, onSignal });
-  void tellFolders(config, log); // a file system that hangs must not keep the models from loading
+  void warnAboutFolders(config, log); // a file system that hangs must not keep the models from loading
   const lacks = config.modelDownload ? null : missingWeights(config, store);
   if (lacks !== null) log.error(lacks);
   const audioProblem = await app.audioProblem();
@@ -114,7 +114,7 @@ async function serve(
 }
 
 /** Says which folders cannot be written, before a request finds out. */
-async function tellFolders(config: Config, log: Logger): Promise<void> {
+async function warnAboutFolders(config: Config, log: Logger): Promise<void> {
   for (const { name, run } of folderChecks(config)) {
     const { state, says } = await run();
     if (state !== 'ok') log[state === 'problem' ? 'error' : 'warn'](`folder of ${name}: ${says}`);
@@ -140,7 +140,7 @@ function exitOnUncaught(log: Logger): void {
   process.on('uncaughtException', (error: unknown, origin) => {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     log.error(`${origin}: ${stack}`);
-    tellSupervisor({ exception: stack });
+    notifySupervisor({ exception: stack });
     process.exit(1);
   });
 }

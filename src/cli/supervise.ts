@@ -155,14 +155,14 @@ export function pauseAfter(failures: number): number {
 }
 
 /** Tells the supervisor something, where there is one. */
-export function tellSupervisor(message: ChildMessage): void {
+export function notifySupervisor(message: ChildMessage): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
 /** Tells the supervisor, until the end of this process, that its event loop turns. */
 export function sendHeartbeats(): void {
-  tellSupervisor('heartbeat');
-  setInterval(() => tellSupervisor('heartbeat'), HEARTBEAT_MS).unref();
+  notifySupervisor('heartbeat');
+  setInterval(() => notifySupervisor('heartbeat'), HEARTBEAT_MS).unref();
 }
 
 /**

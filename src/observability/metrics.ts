@@ -16,7 +16,7 @@ import { createRollingWindow, type Measurement, percentiles, type RollingWindow 
 
 /** Those of a snapshot (contract 2.4.4), and those that the dashboard searches. */
 const RECENT = 50;
-const KEPT = 200;
+const MAX_SAMPLES = 200;
 const SERIES_STEP_SEC = 10;
 const SERIES_SPAN_SEC = 3600;
 const MODEL_NAME_CHARS = 128;
@@ -169,7 +169,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       if (served) window.measure({ second: at, latencyMs, slotWaitMs, rtf });
       else if (slotWaitMs !== undefined) window.measure({ second: at, slotWaitMs });
       recent.unshift(toSample(exchange));
-      if (recent.length > KEPT) recent.pop();
+      if (recent.length > MAX_SAMPLES) recent.pop();
     },
     snapshot({ holder, heldForMs, waiting }) {
       const to = second();

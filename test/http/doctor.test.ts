@@ -57,8 +57,8 @@ async function findings(env: NodeJS.ProcessEnv, verify = false) {
       log,
     },
   });
-  const patient = { config, warnings, engine: missingEngine(), device: { device: 'cpu', gpu: false }, store };
-  const { found } = await diagnose(checksOf(patient, verify), LIMIT_MS);
+  const input = { config, warnings, engine: missingEngine(), device: { device: 'cpu', gpu: false }, store };
+  const { found } = await diagnose(checksOf(input, verify), LIMIT_MS);
   return Object.fromEntries(found.map(({ name, state, says }) => [name, `${state}: ${says}`]));
 }
 

@@ -38,7 +38,7 @@ test('disks and memory are named once they run out, with the time since when, an
   const watch = createWatch({ folders, memoryBytes: 4 * GIB }, its);
   watch.stop();
   const said = async () => {
-    await watch.look();
+    await watch.check();
     return watch.troubles().map(({ level, says, detail }) => `${level}: ${says} (${detail})`);
   };
   assert.deepEqual(await said(), []);
@@ -81,6 +81,6 @@ test('the disk of a folder that is not made yet is that of the one around it', a
   const missing = () => ({ captures: '/tmp/none/of/these/exists', nowhere: '' });
   const watch = createWatch({ folders: missing, memoryBytes: 1 });
   watch.stop();
-  await watch.look();
+  await watch.check();
   assert.equal(watch.troubles().find(({ key }) => key === 'memory')?.level, 'bad');
 });

@@ -13,7 +13,7 @@ import { onceOver } from './client-signal.ts';
 const LAST_ANSWERS_MS = 5000;
 /** The time that a refused client which is still sending has to read the reason. */
 const LAST_WORDS_MS = 300;
-const LOOK_EVERY_MS = 20;
+const CHECK_EVERY_MS = 20;
 
 export interface GracefulStop {
   /** Comes first in the chain of every request. */
@@ -49,11 +49,11 @@ export function createGracefulStop(): GracefulStop {
       for (const res of open) closeAfter(res);
       const closed = Promise.all([new Promise<void>((resolve) => server.close(() => resolve())), also]);
       let quietMs = 0;
-      const look = setInterval(() => {
+      const check = setInterval(() => {
         server.closeIdleConnections();
-        quietMs = open.size > 0 ? 0 : quietMs + LOOK_EVERY_MS;
+        quietMs = open.size > 0 ? 0 : quietMs + CHECK_EVERY_MS;
         if (quietMs >= LAST_WORDS_MS) server.closeAllConnections();
-      }, LOOK_EVERY_MS);
+      }, CHECK_EVERY_MS);
       await endsWithin(closed, drainMs);
       abort();
       const late = setTimeout(() => {
@@ -62,7 +62,7 @@ export function createGracefulStop(): GracefulStop {
         for (const res of open) res.req.socket.destroy();
       }, LAST_ANSWERS_MS);
       await closed;
-      clearInterval(look);
+      clearInterval(check);
       clearTimeout(late);
     },
   };

@@ -39,8 +39,8 @@ export interface SpoolOptions extends SpoolFolderOptions {
   leastFreeBytes: number;
 }
 
-/** The bytes that an upload writes between two looks at the free space. */
-const LOOK_EVERY_BYTES = 4 * 1024 * 1024;
+/** The bytes that an upload writes between two checks of the free space. */
+const CHECK_EVERY_BYTES = 4 * 1024 * 1024;
 
 export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions): Spool {
   const folder = createSpoolFolder(folderOptions);
@@ -56,12 +56,12 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
   }
 
   async function write(source: Readable, dir: string, file: FileHandle, take: (bytes: number) => void) {
-    let unchecked = LOOK_EVERY_BYTES; // an upload of unannounced length was not checked yet
+    let unchecked = CHECK_EVERY_BYTES; // an upload of unannounced length was not checked yet
     // The stream is not destroyed by a failure here: the form parser would report that instead of the failure.
     for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       take(chunk.length);
       unchecked += chunk.length;
-      if (unchecked > LOOK_EVERY_BYTES) {
+      if (unchecked > CHECK_EVERY_BYTES) {
         await onDisk(() => assertFree(dir, 0));
         unchecked = 0;
       }

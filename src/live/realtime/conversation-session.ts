@@ -36,7 +36,7 @@ export interface ConversationSessionOptions
 }
 
 /** What an utterance sends, and what happens once it is sent. */
-interface Told {
+interface Handled {
   event: LiveEvent;
   after(): void;
 }
@@ -145,7 +145,7 @@ export class ConversationSession {
   }
 
   /** Handles what was heard. The client gets that event first, then its consequences. */
-  heard(event: LiveEvent): Told {
+  heard(event: LiveEvent): Handled {
     const { id } = event;
     const conversation = this.#conversation;
     switch (event.type) {

@@ -53,8 +53,8 @@ export interface Connection {
   readonly closed: Promise<void>;
 }
 
-/** The longest time between two looks at a client that may have stalled. */
-const LOOK_MS = 1000;
+/** The longest time between two checks of whether the client has stalled. */
+const CHECK_MS = 1000;
 
 export function runConnection(options: ConnectionOptions): Connection {
   return new WyomingConnection(options);
@@ -85,7 +85,7 @@ class WyomingConnection implements Connection {
   /** Settles when audio that has ended has its text, or a text its audio, or either its failure; null before. */
   #ending: Promise<void> | null = null;
   #late: NodeJS.Timeout | undefined;
-  /** What the client had sent when it was last looked for, and for how long it has sent nothing. */
+  /** The bytes that had come at the last check, and for how long none have come. */
   #received = 0;
   #silentMs = 0;
   /** Settles when everything that transcriptions held is free. */
@@ -103,14 +103,14 @@ class WyomingConnection implements Connection {
     socket.setNoDelay(true); // the events are small, and each is waited for
     socket.setKeepAlive(true, limits.pingMs); // a half-open connection ends
     socket.on('error', () => socket.destroy());
-    const lookMs = Math.min(LOOK_MS, limits.stallMs / 4, limits.idleMs / 4);
-    const looking = setInterval(() => this.#look(lookMs), lookMs);
+    const checkMs = Math.min(CHECK_MS, limits.stallMs / 4, limits.idleMs / 4);
+    const checks = setInterval(() => this.#checkStalled(checkMs), checkMs);
     const running = this.#run();
     this.closed = new Promise<void>((resolve) => {
       socket.once('close', () => {
         this.#fail(new GatewayError('client_left', {}));
         clearTimeout(this.#late);
-        clearInterval(looking);
+        clearInterval(checks);
         this.#share.leave();
         stopped[Symbol.dispose]();
         void running.then(() => this.#released).then(resolve);
@@ -332,9 +332,9 @@ class WyomingConnection implements Connection {
    * Looks for a client that stays away. What waits for the gateway is not its fault, also where the gateway could not run
    * and has not read it yet: the time is that of the looks, not of the clock.
    */
-  #look(lookMs: number): void {
+  #checkStalled(checkMs: number): void {
     const { bytesRead } = this.#options.socket;
-    this.#silentMs = bytesRead === this.#received ? this.#silentMs + lookMs : 0;
+    this.#silentMs = bytesRead === this.#received ? this.#silentMs + checkMs : 0;
     this.#received = bytesRead;
     const silentMs = Math.min(this.#silentMs, this.#inbox.silentMs());
     const now = performance.now();

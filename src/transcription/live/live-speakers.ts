@@ -31,7 +31,7 @@ export function createLiveSpeakers(
   models: ModelCache<SpeakerModel>,
   count: SpeakerRequest['count'],
 ): LiveSpeakers {
-  const stranger = createLabels(() => undefined).of(0);
+  const unknownSpeaker = createLabels(() => undefined).of(0);
   /** The model is leased for each utterance, so that a session which rests does not keep it in memory. */
   let leased: { model: SpeakerModel; signal: AbortSignal } | null = null;
   let diarization: OnlineDiarization | null = null;
@@ -74,7 +74,7 @@ export function createLiveSpeakers(
             start: turn.start - offset,
             end: turn.end - offset,
           }));
-          const found = bySpeaker(segment, turns, before ?? turns[0]?.speaker ?? stranger);
+          const found = bySpeaker(segment, turns, before ?? turns[0]?.speaker ?? unknownSpeaker);
           before = found.at(-1)?.speaker;
           parts.push(...found);
         }

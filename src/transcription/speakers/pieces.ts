@@ -19,7 +19,7 @@ const LEAST_APART_SEC = 0.8;
 /** Pieces of one local speaker that are less alike are of two persons. */
 const ONE_VOICE = 0.45;
 /** A piece that is so much more like another speaker of the audio than like its own is that one's. */
-const NEARER = 0.1;
+const CLOSER_BY = 0.1;
 /** The sets of local speakers are bits of a byte. */
 const MOST_LOCAL = 8;
 
@@ -70,11 +70,11 @@ export function separated(window: WindowSpeakers): WindowSpeakers {
   return { ...window, active, voices };
 }
 
-const tellsApart = ({ weight }: Piece) => weight >= LEAST_APART_SEC;
+const isLongEnough = ({ weight }: Piece) => weight >= LEAST_APART_SEC;
 
 /** The pieces of each voice. One that is too short to tell voices apart goes with the nearest. */
 function byVoice(pieces: readonly Piece[]): Piece[][] {
-  const long = pieces.filter(tellsApart);
+  const long = pieces.filter(isLongEnough);
   const points = long.map(({ direction, weight }, i) => centroidOf({ direction, weight }, i));
   const of = groupsBelow(points, ONE_VOICE);
   const groups = new Map<number, Piece[]>();
@@ -90,7 +90,7 @@ function byVoice(pieces: readonly Piece[]): Piece[][] {
 /** @param whole the voice of all of the pieces, and of what is too short to be one */
 function voiceOf(pieces: readonly Piece[], whole: LocalVoice): LocalVoice {
   const { direction, weight: aloneSec } = pieces
-    .filter(tellsApart)
+    .filter(isLongEnough)
     .map((piece) => centroidOf(piece, 0))
     .reduce(joined);
   return { direction, aloneSec, weight: (whole.weight * aloneSec) / whole.aloneSec, pieces };
@@ -115,7 +115,7 @@ export function labeledByPiece(
     for (const { direction, from, to } of voice.pieces) {
       const alike = speakers.map((speaker) => cosine(speaker, direction));
       const label = alike.indexOf(Math.max(...alike));
-      if ((alike[label] ?? 0) - cosine(own, direction) <= NEARER) continue;
+      if ((alike[label] ?? 0) - cosine(own, direction) <= CLOSER_BY) continue;
       const at = all.includes(label) ? all.indexOf(label) : all.length;
       if (at >= MOST_LOCAL) continue;
       all[at] = label;

@@ -100,7 +100,7 @@ async function passOver(
   });
   // Words are someone's, even where the networks heard no one.
   const names = references.map(({ name }) => name);
-  const stranger = createLabels(() => undefined, names).of(0);
+  const unknownSpeaker = createLabels(() => undefined, names).of(0);
   let samples = 0;
   let turns: Turn[] = [];
   const speech: { startSec: number; endSec: number }[] = [];
@@ -114,7 +114,7 @@ async function passOver(
   async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
     const until = atOnce ? segment.end : segment.end + NEAR_SEC;
     const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, until));
-    const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? stranger);
+    const found = bySpeaker(segment, near, before ?? near[0]?.speaker ?? unknownSpeaker);
     before = found.at(-1)?.speaker;
     return found;
   }

@@ -1,8 +1,8 @@
 /**
  * Finds where the language changes in a chunk. Whisper writes a chunk in one language, and translates what is said in
- * another one. What is encoded for the whole chunk also tells the language of each span of speech in it, in the step of
- * the decoder that tells that of the chunk. Where one sounds like another language, it is heard by itself, and only if it is
- * in one, all of them are. bench/results/decoding.md has the figures.
+ * another one. What is encoded for the whole chunk also gives the language of each span of speech in it, in the step of
+ * the decoder that detects that of the chunk. A span that may be in another language is detected by itself, and only if
+ * it is in another one, all of them are. bench/results/decoding.md has the figures.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane, LanguageGuess } from '../../engine/types.ts';
@@ -21,7 +21,7 @@ const OTHER_SHARE = 0.1;
 /** A change of language between two spans must make the whole this many times as probable. */
 const CHANGE_ODDS = 4;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
-const TELLING_SEC = 1.5;
+const FULL_WEIGHT_SEC = 1.5;
 /** The sound of a span never rules a language out. */
 const LEAST_PROBABILITY = 1e-3;
 
@@ -31,8 +31,8 @@ interface SpanSound {
   probabilities: ReadonlyMap<string, number>;
 }
 
-/** Hears the language of the chunk and of each span in it; `suspect` is the span most likely to be in another one. */
-export async function hearTogether(lane: Lane, chunk: Chunk, request: ChunkRequest) {
+/** Detects the language of the chunk and of each span in it; `suspect` is the span most likely to be in another one. */
+export async function detectPerSpan(lane: Lane, chunk: Chunk, request: ChunkRequest) {
   const { speech } = cutAtPauses(chunk);
   const parts = speech.length > 1 && !request.draft ? speech : [];
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
@@ -61,37 +61,37 @@ async function suspectOf(spans: SpanSound[], language: string, { before }: Chunk
 
 /**
  * The pieces of the chunk between which the language changes, or all of it as one; none where nothing says that it is in
- * another language than it was heard in.
+ * another language than the one detected for it.
  * @param isUnsure true where that language is in doubt, so that all spans are asked for it
  */
 export async function piecesByLanguage(
   lane: Lane,
   whole: Chunk,
-  { language, spans, suspect, isUnsure }: Awaited<ReturnType<typeof hearTogether>> & { isUnsure: boolean },
+  { language, spans, suspect, isUnsure }: Awaited<ReturnType<typeof detectPerSpan>> & { isUnsure: boolean },
   request: ChunkRequest,
 ): Promise<Piece[]> {
   const chunk = cutAtPauses(whole);
   const parts = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
-  const hear = async (at: number) => {
+  const detect = async (at: number) => {
     const sound = await languageBySound(lane, parts[at] as Chunk, request);
     return soundOf((spans[at] as SpanSound).seconds, sound, request);
   };
   const first = suspect === undefined ? 0 : spans.indexOf(suspect);
-  const firstHeard = await hear(first);
-  const mayChange = suspect !== undefined && topOf(firstHeard) !== language;
+  const firstDetected = await detect(first);
+  const mayChange = suspect !== undefined && topOf(firstDetected) !== language;
   if (!mayChange && !isUnsure) return [];
-  // What else is heard together says nothing here: where a span is blurred, others are, too.
-  const heard: SpanSound[] = [];
-  for (const at of spans.keys()) heard.push(at === first ? firstHeard : await hear(at));
-  const languages = likeliestLanguages(heard, mayChange ? CHANGE_ODDS : Number.POSITIVE_INFINITY);
+  // Detection over the whole chunk says nothing here: where a span is blurred, others are, too.
+  const detected: SpanSound[] = [];
+  for (const at of spans.keys()) detected.push(at === first ? firstDetected : await detect(at));
+  const languages = likeliestLanguages(detected, mayChange ? CHANGE_ODDS : Number.POSITIVE_INFINITY);
   const starts = [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]);
   return splitChunk(chunk, starts).map((piece, i) => {
     const from = [0, ...starts][i] ?? 0;
-    return { chunk: piece, detected: meanOf(heard.slice(from, starts[i]), languages[from] as string) };
+    return { chunk: piece, detected: meanOf(detected.slice(from, starts[i]), languages[from] as string) };
   });
 }
 
-/** A piece of a chunk, and the language of its spans, heard by themselves. */
+/** A piece of a chunk, and the language of its spans, each detected by itself. */
 interface Piece {
   chunk: Chunk;
   detected: DetectedLanguage;
@@ -137,14 +137,14 @@ export function likeliestLanguages(spans: readonly SpanSound[], odds: number): s
   const better = (a: Path, b: Path) => (b.score > a.score ? b : a);
   let paths = known.map((): Path => ({ score: 0, languages: [] }));
   for (const { seconds, probabilities } of spans) {
-    const weight = Math.min(1, seconds / TELLING_SEC);
+    const weight = Math.min(1, seconds / FULL_WEIGHT_SEC);
     const best = paths.reduce(better, { score: Number.NEGATIVE_INFINITY, languages: [] });
     const changed = { ...best, score: best.score - Math.log(odds) };
     paths = paths.map((same, i) => {
       const language = known[i] as string;
       const { score, languages } = better(same, changed);
-      const heard = Math.max(LEAST_PROBABILITY, probabilities.get(language) ?? 0);
-      return { score: score + weight * Math.log(heard), languages: [...languages, language] };
+      const probability = Math.max(LEAST_PROBABILITY, probabilities.get(language) ?? 0);
+      return { score: score + weight * Math.log(probability), languages: [...languages, language] };
     });
   }
   return paths.reduce(better, { score: Number.NEGATIVE_INFINITY, languages: [] }).languages;

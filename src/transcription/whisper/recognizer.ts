@@ -33,7 +33,7 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
-import { hearTogether, piecesByLanguage } from './language-changes.ts';
+import { detectPerSpan, piecesByLanguage } from './language-changes.ts';
 import { audibleSec, betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
 
@@ -67,7 +67,7 @@ export const recognizer: Recognizer = {
     const { language } = request;
     if (language !== undefined)
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
-    const heard = await hearTogether(lane, chunk, request);
+    const heard = await detectPerSpan(lane, chunk, request);
     const whole = await recognizeAs(lane, chunk, heard.sound, request);
     const hasSpans = heard.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
