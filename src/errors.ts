@@ -51,7 +51,7 @@ export const ERRORS = {
   // The uploaded file.
   missing_file: {
     kind: 'malformed',
-    says: 'No file was sent; send the audio as the multipart field "{field}", with a file name',
+    says: 'No file was sent as the multipart field "{field}", with a file name{other}',
   },
   empty_file: { kind: 'malformed', says: 'The file is empty' },
   unsupported_format: { kind: 'malformed', says: 'The format of the file is not supported: {why}' },

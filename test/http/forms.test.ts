@@ -116,6 +116,19 @@ test('the empty part of a page whose visitor chose no file is a missing file', a
   assert.deepEqual([error.code, error.param], ['missing_file', 'file']);
 });
 
+test('a file under another name is a missing file, and the message has that name', async () => {
+  await using world = await startHearing();
+  const { error } = await json(await world.send([{ ...file, name: 'audio' }]));
+  assert.deepEqual(
+    [error.code, error.param, error.message],
+    [
+      'missing_file',
+      'file',
+      'No file was sent as the multipart field "file", with a file name; one came as "audio"',
+    ],
+  );
+});
+
 test('a form in a content coding is a 415 that says so, for audio and on the admin pages', async () => {
   await using world = await startHearing();
   const body = new Uint8Array(gzipSync(encodeForm([file])));

@@ -309,7 +309,7 @@ test('whatever comes, waits, leaves and ends, one holds the slot and nothing is 
     try {
       await own.comesUp(left.signal);
       await pause(3);
-      if (random() < 0.1) throw new GatewayError('missing_file', { field: 'file' });
+      if (random() < 0.1) throw new GatewayError('missing_file', { field: 'file', other: '' });
       using _hold = await own.take(left.signal);
       holders += 1;
       assert.equal(holders, 1);

@@ -21,8 +21,14 @@ export function fieldSizeOf(name: string, limits: FormLimits): number {
   return name === 'known_speaker_references' ? BUDGETS.speakers.referenceBytes : limits.fieldSize;
 }
 
-/** @param field the part that should hold the file */
-export const missingFile = (field: string) => new GatewayError('missing_file', { field }, { param: field });
+/**
+ * @param field the part that should hold the file
+ * @param other the part that holds a file instead
+ */
+export function missingFile(field: string, other: string | undefined): GatewayError {
+  const instead = other === undefined ? '' : `; one came as "${excerpt(other)}"`;
+  return new GatewayError('missing_file', { field, other: instead }, { param: field });
+}
 
 /**
  * The error for a form that breaks a limit. It names the field at fault and the limit.

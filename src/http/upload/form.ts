@@ -29,6 +29,8 @@ export interface Form {
   fields: Readonly<Record<string, unknown>>;
   /** True when the file came with a file name. A page whose visitor chose no file sends an empty one without. */
   isNamed: boolean;
+  /** The name of the first part with a file that nothing reads. */
+  otherFile: string | undefined;
 }
 
 export interface FormReading {
@@ -53,6 +55,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
   let parser: Writable | null = null;
   let hasFile = false;
   let isNamed = false;
+  let otherFile: string | undefined;
   let refused = false;
 
   const refuse = (reason: unknown) => {
@@ -87,7 +90,7 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
       if (name === parts.field && !hasFile) {
         isNamed = part.filename !== undefined;
         part.filename ??= name; // multer would skip a file without one
-      } else texts.file(name, content);
+      } else if (!texts.file(name, content)) otherFile ??= name;
     });
     takeTypedFiles(stream, parts.field);
     // Multer would wait for the rest of the body, however slowly it comes, before it says why it refuses the form. It
@@ -105,7 +108,9 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     defParamCharset: 'utf8',
     streamHandler: feed,
   } as multer.Options).any();
-  parse(req, res, (error: unknown) => (error ? reject(error) : resolve({ fields: fields.all(), isNamed })));
+  parse(req, res, (error: unknown) =>
+    error ? reject(error) : resolve({ fields: fields.all(), isNamed, otherFile }),
+  );
   return { done, refuse, isWaiting: () => parser?.writableNeedDrain === false };
 }
 
@@ -142,10 +147,10 @@ function textReader(
       else if (Buffer.byteLength(value) > fieldSizeOf(field, LIMITS)) tooLong(field);
       else if (take(name.length + value.length)) add(name, isJson(mimeType) ? textOfJson(value) : value);
     },
-    /** A script that appends a `Blob` sends its text as a file. */
-    file(name: string | undefined, content: Readable): void {
+    /** A script that appends a `Blob` sends its text as a file. False for a part that holds no known field. */
+    file(name: string | undefined, content: Readable): boolean {
       const field = name === undefined ? undefined : fields.fieldOf(name);
-      if (name === undefined || field === undefined) return;
+      if (name === undefined || field === undefined) return false;
       const chunks: Buffer[] = [];
       let bytes = 0;
       content.on('data', (chunk: Buffer) => {
@@ -157,6 +162,7 @@ function textReader(
       content.once('end', () => {
         if (!form.isRefused()) add(name, Buffer.concat(chunks).toString());
       });
+      return true;
     },
   };
 }

@@ -143,11 +143,11 @@ function createUploadFiles(spool: Spool, network: string, head: Buffer = Buffer.
       return other.path;
     },
     /** The file of a form that has come. @throws GatewayError when it has none, or no byte of it came */
-    async stored(field: string, { isNamed }: Form): Promise<SpooledFile> {
+    async stored(field: string, { isNamed, otherFile }: Form): Promise<SpooledFile> {
       const file = await storing;
-      if (file === null) throw missingFile(field);
+      if (file === null) throw missingFile(field, otherFile);
       if (file.bytes > head.length) return file;
-      throw isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field);
+      throw isNamed ? new GatewayError('empty_file', {}, { param: field }) : missingFile(field, otherFile);
     },
     async remove(): Promise<void> {
       await storing.then((file) => file?.remove()).catch(() => undefined);
