@@ -149,7 +149,7 @@ function damaged({ id, provider }: Weights, complaints: readonly string[]): Gate
 }
 
 function notInstalled({ id, provider }: Weights, dir: string): GatewayError {
-  const cause = new Error(`They are not in ${dir}. Run 'voxgate models pull ${id}'.`);
+  const cause = new Error(`run voxgate models pull ${id}, which puts them into ${dir}`);
   const why = 'SVC_MODEL_DOWNLOAD is off';
   return new GatewayError('model_not_installed', { model: id, why }, { provider, cause });
 }

@@ -68,7 +68,7 @@ function whole(min: number, max: number) {
     .meta({ override: onlyType({ type: 'integer', minimum: min, maximum: max }) });
 }
 
-const oneOf = <const T extends readonly string[]>(values: T) =>
+export const oneOf = <const T extends readonly string[]>(values: T) =>
   z.enum(values, { error: `Expected ${values.join(', ')}` });
 
 const list = <T extends z.ZodType>(value: T, max = MOST_VALUES) =>

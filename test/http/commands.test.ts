@@ -95,6 +95,10 @@ test('models that cannot be preloaded are lines in the log, and the gateway stil
   });
   for (const id of ['cjk', 'european'])
     await until(`the line of ${id}`, () => served.log().includes(`error cannot preload ${id}: `), 20_000);
+  assert.match(
+    served.log(),
+    /SVC_MODEL_DOWNLOAD is off: run voxgate models pull \S+, which puts them into \//,
+  );
   assert.match(served.log(), /error no speech model is in .*: run voxgate models pull multilingual-small$/m);
   assert.equal((await fetch(`${served.base}/health`)).status, 200);
 });

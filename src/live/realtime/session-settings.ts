@@ -9,11 +9,9 @@ import { type Aliases, isOpenAiModel } from '../../models/names.ts';
 import type { LiveDeps, LiveSettings } from '../../transcription/live/live-session.ts';
 import { DELAYS } from '../../transcription/live/stable-text.ts';
 import { EAGERNESS } from '../../transcription/live/turn-detection.ts';
-import { MOST_VALUES, parseRequest } from '../../wire/request.ts';
+import { MOST_VALUES, oneOf, parseRequest } from '../../wire/request.ts';
 
 const RATES = `Expected one of ${LIVE_RATES.join(', ')}`;
-const oneOf = <const T extends readonly string[]>(values: T) =>
-  z.enum(values, { error: `Expected ${values.join(', ')}` });
 export const numeric = (min: number, max: number) => {
   const error = `Expected a number from ${min} to ${max}`;
   return z.number({ error }).min(min, error).max(max, error);
