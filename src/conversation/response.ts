@@ -25,6 +25,12 @@ import {
 } from './upstreams/chat-completions.ts';
 import { speak } from './upstreams/speech.ts';
 
+/**
+ * OpenAI's API takes no longer ids of calls, so that a client may send back a hash of one (LiveKit does). vLLM's are
+ * longer.
+ */
+const LONGEST_CALL_ID = 32;
+
 /** How the assistant answers. */
 export interface AnswerSettings {
   /** The name that the client gave; the chat daemon's first model if it has none of that name. */
@@ -270,7 +276,7 @@ class Response {
         return;
       }
       case 'call': {
-        const callId = event.id || newId('call');
+        const callId = event.id !== '' && event.id.length <= LONGEST_CALL_ID ? event.id : newId('call');
         const call = { id: newId('item'), status: 'in_progress', name: event.name, arguments: '' } as const;
         this.#calls.push({ kind: 'call', ...call, callId });
         return;

@@ -180,6 +180,32 @@ test('a tool is called, and its output goes back to the model', async () => {
   assert.equal(talk.chat.asked[0].tools[0].function.name, 'clock');
 });
 
+test('a client gets an id of a call that is no longer than OpenAI’s, and sends it back', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk, TEXT);
+  talk.chat.answer((res) => {
+    const id = 'chatcmpl-tool-0123456789abcdef0123456789abcdef'; // as vLLM makes them
+    res.end(
+      chunk({ tool_calls: [{ index: 0, id, function: { name: 'clock', arguments: '{}' } }] }, 'tool_calls'),
+    );
+  });
+  write(client, 'What time is it?');
+  client.send({ type: 'response.create' });
+  const { call_id } = await client.event('response.function_call_arguments.done');
+  assert.match(call_id, /^call_.{1,27}$/);
+  await client.event('response.done');
+  client.send({
+    type: 'conversation.item.create',
+    item: { type: 'function_call_output', call_id, output: 'noon' },
+  });
+  talk.chat.answer(says('It is noon.'));
+  client.send({ type: 'response.create' });
+  await client.event('response.done', 2);
+  const [, assistant, tool] = talk.chat.asked[1].messages;
+  assert.equal(assistant.tool_calls[0].id, call_id);
+  assert.deepEqual(tool, { role: 'tool', tool_call_id: call_id, content: 'noon' });
+});
+
 test('a failing upstream is a failed response, and the session goes on', async () => {
   await using talk = await startTalk();
   await using client = await talkTo(talk);
@@ -293,6 +319,26 @@ test('what a client says to have heard counts, also when the answer that it canc
   client.send({ type: 'conversation.item.retrieve', item_id: id });
   const { item } = await client.event('conversation.item.retrieved');
   assert.equal(item.content[0].transcript, 'Hello there.');
+});
+
+test('what is null in response.create is as in the session', async () => {
+  await using talk = await startTalk();
+  const voice = 'alloy';
+  await using client = await talkTo(talk, {
+    ...TEXT,
+    instructions: 'Be short.',
+    audio: { output: { voice } },
+  });
+  write(client, 'Hello');
+  const nothing = { output_modalities: null, instructions: null, tools: null, tool_choice: null };
+  const output = { voice: null, format: null };
+  client.send({
+    type: 'response.create',
+    response: { ...nothing, max_output_tokens: null, audio: { output } },
+  });
+  const { response } = await client.event('response.done');
+  assert.deepEqual([response.output_modalities, response.audio.output.voice], [['text'], voice]);
+  assert.deepEqual(talk.chat.asked[0].messages[0], { role: 'system', content: 'Be short.' });
 });
 
 test('an answer out of band reads what it is given, and leaves the conversation as it was', async () => {

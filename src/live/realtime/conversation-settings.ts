@@ -134,7 +134,7 @@ export function updatedConversation(state: ConversationState, session: unknown):
   const sent = checked(conversationUpdate, session);
   const first = firstConversation(state.model);
   return {
-    ...withAnswer(state, sent),
+    ...withAnswer(state, sent, first),
     model: sent.model ?? state.model,
     tracing: or(sent.tracing, state.tracing, first.tracing),
     truncation: or(sent.truncation, state.truncation, first.truncation),
@@ -142,14 +142,13 @@ export function updatedConversation(state: ConversationState, session: unknown):
   };
 }
 
-/** The state with what is sent of how to answer. */
-function withAnswer(state: ConversationState, sent: Answer): ConversationState {
-  const first = firstConversation(state.model);
+/** The state with what is sent of how to answer. What is null is as in `first`. */
+function withAnswer(state: ConversationState, sent: Answer, first: ConversationState): ConversationState {
   const { format: asked, voice: named, speed } = sent.audio?.output ?? {};
-  const modality = sent.output_modalities?.includes('audio') === false ? 'text' : 'audio';
+  const modality = sent.output_modalities && (sent.output_modalities.includes('audio') ? 'audio' : 'text');
   return {
     ...state,
-    modalities: or(sent.output_modalities === undefined ? undefined : modality, state.modalities, 'audio'),
+    modalities: or(modality, state.modalities, first.modalities),
     instructions: or(sent.instructions, state.instructions, first.instructions),
     tools: or(sent.tools, state.tools, first.tools),
     toolChoice: or(sent.tool_choice, state.toolChoice, first.toolChoice),
@@ -160,9 +159,9 @@ function withAnswer(state: ConversationState, sent: Answer): ConversationState {
   };
 }
 
-/** How a response is made that is asked for with these fields. */
+/** How a response is made that is asked for with these fields; what is null is as in the session. */
 export function answerFor(state: ConversationState, sent: Answer): AnswerSettings {
-  const asked = withAnswer(state, sent);
+  const asked = withAnswer(state, sent, state);
   const { toolChoice: choice } = asked;
   return {
     model: asked.model ?? undefined,
