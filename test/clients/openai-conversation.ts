@@ -4,7 +4,7 @@ import { openaiRealtime } from './openai-realtime.ts';
 
 const [base = '', key = '', path = ''] = process.argv.slice(2);
 const utterance = readFileSync(path).toString('base64');
-const seen = { answers: [] as string[], tools: [] as string[], statuses: [] as string[], bytes: 0 };
+const seen = { answers: [] as string[], tools: [] as string[][], statuses: [] as string[], bytes: 0 };
 const realtime = openaiRealtime(new URL(base).origin, key);
 let turns = 0;
 
@@ -26,7 +26,11 @@ realtime.once('session.created', () =>
           type: 'function',
           name: 'clock',
           description: 'The time of day.',
-          parameters: { type: 'object', properties: {} },
+          parameters: {
+            type: 'object',
+            properties: { zone: { type: 'string', enum: ['UTC', 'CET'] } },
+            required: ['zone'],
+          },
         },
       ],
       audio: { input: { transcription: { model: 'whisper-1' }, turn_detection: { type: 'server_vad' } } },
@@ -39,8 +43,8 @@ realtime.on('response.output_audio.delta', ({ delta }) => {
   if (turns === 2) say(); // over the story
 });
 realtime.on('response.output_audio_transcript.done', ({ transcript }) => void seen.answers.push(transcript));
-realtime.on('response.function_call_arguments.done', ({ call_id, name }) => {
-  seen.tools.push(name);
+realtime.on('response.function_call_arguments.done', ({ call_id, name, arguments: json }) => {
+  seen.tools.push([name, JSON.parse(json).zone]);
   realtime.send({
     type: 'conversation.item.create',
     item: { type: 'function_call_output', call_id, output: 'noon' },

@@ -14,7 +14,11 @@ CLOCK = {
     "type": "function",
     "name": "clock",
     "description": "The time of day.",
-    "parameters": {"type": "object", "properties": {}},
+    "parameters": {
+        "type": "object",
+        "properties": {"zone": {"type": "string", "enum": ["UTC", "CET"]}},
+        "required": ["zone"],
+    },
 }
 seen = {"answers": [], "tools": [], "statuses": [], "bytes": 0}
 
@@ -26,6 +30,7 @@ async def main():
             session={
                 "type": "realtime",
                 "tools": [CLOCK],
+                "tool_choice": {"type": "function", "name": "clock"},
                 "audio": {
                     "input": {"transcription": {"model": "whisper-1"}, "turn_detection": {"type": "server_vad"}}
                 },
@@ -49,7 +54,8 @@ async def main():
             if event.type == "response.output_audio_transcript.done":
                 seen["answers"].append(event.transcript)
             if event.type == "response.function_call_arguments.done":
-                seen["tools"].append(event.name)
+                seen["tools"].append([event.name, json.loads(event.arguments)["zone"]])
+                await connection.session.update(session={"type": "realtime", "tool_choice": "auto"})
                 output = {"type": "function_call_output", "call_id": event.call_id, "output": "noon"}
                 await connection.conversation.item.create(item=output)
             if event.type == "response.done":
@@ -64,4 +70,4 @@ async def main():
     print(json.dumps(seen))
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 170))

@@ -11,7 +11,11 @@ const CLOCK = {
   type: 'function',
   name: 'clock',
   description: 'The time of day.',
-  parameters: { type: 'object', properties: {} },
+  parameters: {
+    type: 'object',
+    properties: { zone: { type: 'string', enum: ['UTC', 'CET'] } },
+    required: ['zone'],
+  },
 };
 
 /** What the two generations of OpenAI's protocol name otherwise. */
@@ -45,7 +49,7 @@ export const DIALECTS = {
 
 export interface Bridge extends AsyncDisposable {
   url: string;
-  seen: { answers: string[]; tools: string[]; errors: string[]; statuses: string[]; truncated: number[] };
+  seen: { answers: string[]; tools: string[][]; errors: string[]; statuses: string[]; truncated: number[] };
 }
 
 /** @param base address of a gateway, with /v1 */
@@ -104,10 +108,10 @@ function connectCall(phone: WebSocket, { base, key, dialect, seen }: Call): void
     playing.marks += 1;
   }
 
-  function useTools(output: { type: string; name: string; call_id: string }[]): void {
+  function useTools(output: { type: string; name: string; call_id: string; arguments: string }[]): void {
     const calls = output.filter(({ type }) => type === 'function_call');
-    for (const { name, call_id } of calls) {
-      seen.tools.push(name);
+    for (const { name, call_id, arguments: json } of calls) {
+      seen.tools.push([name, JSON.parse(json).zone]);
       ask({
         type: 'conversation.item.create',
         item: { type: 'function_call_output', call_id, output: 'noon' },

@@ -1,7 +1,8 @@
 /**
  * `node chat.mjs [PORT] [WEIGHTS.gguf]` runs a chat daemon, llama.cpp over the generated model of tiny-gguf.mjs, or over
  * weights that were trained to chat. It makes a token only when the client has taken those before, and none for a client
- * that is gone. With `tool_choice` "required", or a function's name, a grammar holds the model to the call of a tool.
+ * that is gone. With `tool_choice` "required", or a function's name, a grammar holds the model to the call of a tool, and
+ * with `ignore_eos` one keeps it from ending, as in llama.cpp's server.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,6 +26,7 @@ const modelPath = weights ?? `${cache}tiny.gguf`;
 if (weights === undefined) writeTinyModel(modelPath);
 const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, logLevel: LlamaLogLevel.error });
 const model = await llama.loadModel({ modelPath, defaultContextFlashAttention: false });
+const endless = await llama.createGrammar({ grammar: 'root ::= [^\\x00] root' });
 
 const startedAt = Math.floor(Date.now() / 1000);
 const jobs = new Jobs();
@@ -154,6 +156,7 @@ function chatRequest(body) {
     stream_options,
     max_tokens,
     max_completion_tokens,
+    ignore_eos: isEndless = false,
     temperature = 1,
     top_p = 1,
   } = body;
@@ -180,7 +183,8 @@ function chatRequest(body) {
     tools,
     stream: stream === true,
     includeUsage: stream_options?.include_usage === true,
-    limit: asked ?? ANSWER_TOKENS,
+    limit: asked ?? (isEndless ? Infinity : ANSWER_TOKENS),
+    grammar: isEndless ? endless : undefined,
     finish: asked === null ? 'stop' : 'length',
     sampling: { temperature: Number(temperature), topP: Number(top_p), seed },
   };

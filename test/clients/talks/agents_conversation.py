@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from typing import Literal
 
 from agents import function_tool
 from agents.realtime import RealtimeAgent, RealtimeRunner
@@ -12,9 +13,9 @@ seen = {"answers": [], "tools": [], "interruptions": 0, "bytes": 0, "errors": []
 
 
 @function_tool
-def clock() -> str:
+def clock(zone: Literal["UTC", "CET"]) -> str:
     """The time of day."""
-    seen["tools"].append("clock")
+    seen["tools"].append(["clock", zone])
     return "noon"
 
 
@@ -58,9 +59,9 @@ async def main():
             if event.type == "audio_end" and turns == 1:
                 turns = 2
                 await session.send_audio(utterance)
-            if turns == 3 and any("welcome" in answer for answer in seen["answers"]):
+            if turns == 3 and len(seen["answers"]) == 2:
                 break
     print(json.dumps(seen))
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 170))

@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 import time
+from typing import Literal
 
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, function_tool, io
@@ -17,7 +18,8 @@ seen = {"answers": [], "tools": [], "interruptions": 0, "bytes": 0, "errors": []
 
 
 class Microphone(io.AudioInput):
-    """Hears the utterance each time that it is told to."""
+    """Hears the utterance each time that it is told to, as long as it lasts: the agent cancels the answer that it interrupts
+    without its name, which must not come after the end of the utterance."""
 
     def __init__(self, utterance):
         super().__init__(label="microphone")
@@ -30,7 +32,9 @@ class Microphone(io.AudioInput):
             self.frames.put_nowait(rtc.AudioFrame(piece, RATE, 1, len(piece) // 2))
 
     async def __anext__(self):
-        return await self.frames.get()
+        frame = await self.frames.get()
+        await asyncio.sleep(frame.duration)
+        return frame
 
 
 class Loudspeaker(io.AudioOutput):
@@ -76,9 +80,9 @@ class Host(Agent):
         super().__init__(instructions="Be brief.")
 
     @function_tool
-    async def clock(self) -> str:
+    async def clock(self, zone: Literal["UTC", "CET"]) -> str:
         """The time of day."""
-        seen["tools"].append("clock")
+        seen["tools"].append(["clock", zone])
         return "noon"
 
 
@@ -103,7 +107,7 @@ async def main():
         if turns == 1:
             turns = 2
             microphone.hear()
-        if "welcome" in event.item.text_content:
+        elif not event.item.interrupted:
             over.set()
 
     def on_error(event):
@@ -123,4 +127,4 @@ async def main():
     print(json.dumps(seen))
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 170))

@@ -33,11 +33,12 @@ from pipecat.services.openai.realtime.llm import OpenAIRealtimeLLMService
 base, key, path = sys.argv[1:]
 RATE = 24_000
 PIECE = RATE // 10 * 2  # bytes of 100 ms
-seen = {"answers": "", "tools": [], "interruptions": 0, "bytes": 0, "errors": []}
+ZONE = {"zone": {"type": "string", "enum": ["UTC", "CET"]}}
+seen = {"answers": [], "tools": [], "interruptions": 0, "bytes": 0, "errors": []}
 
 
 async def clock(params):
-    seen["tools"].append("clock")
+    seen["tools"].append([params.function_name, params.arguments["zone"]])
     await params.result_callback("noon")
 
 
@@ -48,27 +49,31 @@ class Listener(FrameProcessor):
         super().__init__()
         self.say = say
         self.turns = 0
+        self.answer = ""  # since the last time that it was our turn
         self.over = asyncio.Event()
+
+    def next_turn(self):
+        self.turns += 1
+        self.answer = ""
+        self.say()
 
     async def process_frame(self, frame, direction: FrameDirection):
         await super().process_frame(frame, direction)
         if isinstance(frame, TTSAudioRawFrame):
             seen["bytes"] += len(frame.audio)
             if self.turns == 2:
-                self.turns = 3
-                self.say()
+                self.next_turn()
         if isinstance(frame, TTSTextFrame):
-            seen["answers"] += frame.text
+            self.answer += frame.text
         if isinstance(frame, InterruptionFrame):
             seen["interruptions"] += 1
-        if isinstance(frame, LLMFullResponseEndFrame) and self.turns == 0:  # the greeting
-            self.turns = 1
-            self.say()
-        if isinstance(frame, LLMFullResponseEndFrame) and "noon" in seen["answers"] and self.turns == 1:
-            self.turns = 2
-            self.say()
-        if isinstance(frame, LLMFullResponseEndFrame) and "welcome" in seen["answers"]:
-            self.over.set()
+            self.answer = ""
+        if isinstance(frame, LLMFullResponseEndFrame) and self.answer != "":
+            seen["answers"].append(self.answer)
+            if self.turns == 3:
+                self.over.set()
+            elif self.turns == 0 or seen["tools"]:
+                self.next_turn()
         if isinstance(frame, ErrorFrame):
             seen["errors"].append(frame.error)
         await self.push_frame(frame, direction)
@@ -82,6 +87,7 @@ async def main():
         base_url=base.replace("http", "ws", 1) + "/realtime",
         settings=OpenAIRealtimeLLMService.Settings(
             model="gpt-realtime",
+            system_instruction="Be brief.",
             session_properties=SessionProperties(
                 audio=AudioConfiguration(
                     input=AudioInput(transcription=InputAudioTranscription(), turn_detection=TurnDetection())
@@ -91,7 +97,7 @@ async def main():
     )
     service.register_function("clock", clock)
     tools = ToolsSchema(
-        standard_tools=[FunctionSchema(name="clock", description="The time of day.", properties={}, required=[])]
+        standard_tools=[FunctionSchema(name="clock", description="The time of day.", properties=ZONE, required=["zone"])]
     )
     pair = LLMContextAggregatorPair(LLMContext([], tools))
 
@@ -115,4 +121,4 @@ async def main():
     print(json.dumps(seen))
 
 
-asyncio.run(asyncio.wait_for(main(), 60))
+asyncio.run(asyncio.wait_for(main(), 170))
