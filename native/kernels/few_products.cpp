@@ -4,8 +4,11 @@
 
 #ifdef VOXGATE_HAS_VECTORS
 
+#include "attend_rows.h"
 #include "gelu.h"
+#include "overlap.h"
 #include "q8_tiles.h"
+#include "row_chain.h"
 #include "taken.h"
 #include "thread_memory.h"
 
@@ -27,16 +30,6 @@ constexpr int64_t kRowsAtOnce = 64; // which stay in the cache from step to step
 // ggml's columns in eight bits.
 using Columns = std::array<block_q8_0, kMaxBlocks * kFewColumns>;
 
-bool is_dense(const ggml_tensor* tensor) {
-  return tensor->type == GGML_TYPE_F32 && ggml_is_contiguous(tensor);
-}
-
-bool is_apart(const ggml_tensor* a, const ggml_tensor* b) {
-  const auto* const from = static_cast<const char*>(a->data);
-  const auto* const other = static_cast<const char*>(b->data);
-  return from + ggml_nbytes(a) <= other || other + ggml_nbytes(b) <= from;
-}
-
 // The tensor that `sum` adds to `before`. It is null when this sum is left to ggml.
 const ggml_tensor* summand(const ggml_tensor* sum, const ggml_tensor* before) {
   const ggml_tensor* const other = sum->src[sum->src[0] == before ? 1 : 0];
@@ -44,21 +37,15 @@ const ggml_tensor* summand(const ggml_tensor* sum, const ggml_tensor* before) {
   return is_dense(other) && (is_row || ggml_are_same_shape(other, sum)) ? other : nullptr;
 }
 
-void round(const ggml_tensor* tensor, Columns& columns) {
-  const int64_t blocks = tensor->ne[0] / kBlock;
-  const auto from_float = ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)->from_float;
-  for (int64_t column = 0; column < tensor->ne[1]; ++column)
-    from_float(static_cast<const float*>(tensor->data) + column * tensor->ne[0],
-               columns.data() + column * blocks, tensor->ne[0]);
-}
-
-// A product and the steps behind it.
+// A product and the steps behind it. With `before` its columns are the result of that.
 class Product {
  public:
   Product() = default;
 
-  Product(const ggml_cgraph* graph, int first) : graph_(graph), end_(first) {
-    if (first >= graph->n_nodes || !is_taken(graph->nodes[first]))
+  Product(const ggml_cgraph* graph, int first, const RowChain* before)
+      : graph_(graph), before_(before), end_(first) {
+    if (first >= graph->n_nodes || !is_taken(graph->nodes[first]) ||
+        (before != nullptr && graph->nodes[first]->src[1] != before->result()))
       return;
     nodes_[0] = graph->nodes[first];
     count_ = 1;
@@ -72,6 +59,8 @@ class Product {
     }
     while (count_ > 1 && !is_safe())
       end_ = ends_[--count_ - 1];
+    if (before != nullptr && before->reads(result()))
+      count_ = 0;
   }
 
   bool is_any() const { return count_ > 0; }
@@ -79,6 +68,19 @@ class Product {
   int next() const { return next(end_); }
   const ggml_tensor* weights() const { return nodes_[0]->src[0]; }
   const ggml_tensor* columns() const { return nodes_[0]->src[1]; }
+
+  const ggml_tensor* result() const { return nodes_[count_ - 1]; }
+
+  bool reads(const ggml_tensor* tensor) const {
+    if (reads_for_columns(tensor) || !is_apart(tensor, weights()))
+      return true;
+    for (int step = 1; step < count_; ++step)
+      if (const ggml_tensor* other = read_by(step); other != nullptr && !is_apart(tensor, other))
+        return true;
+    return false;
+  }
+
+  bool touches(const ggml_tensor* tensor) const { return reads(tensor) || !is_apart(tensor, result()); }
 
   // Whether neither writes what the other one reads or writes.
   bool is_independent_of(const Product& before) const {
@@ -151,7 +153,7 @@ class Product {
   // A thread writes results while another one reads the weights and columns. What is added it reads where it
   // writes.
   bool is_safe() const {
-    if (!is_apart(result(), columns()) || !is_apart(result(), weights()))
+    if (reads_for_columns(result()) || !is_apart(result(), weights()))
       return false;
     for (int step = 1; step < count_; ++step)
       if (const ggml_tensor* other = read_by(step);
@@ -169,18 +171,9 @@ class Product {
     return node->op == GGML_OP_SET_ROWS ? node->src[1] : nullptr;
   }
 
-  const ggml_tensor* result() const { return nodes_[count_ - 1]; }
-
-  bool reads(const ggml_tensor* tensor) const {
-    if (!is_apart(tensor, columns()) || !is_apart(tensor, weights()))
-      return true;
-    for (int step = 1; step < count_; ++step)
-      if (const ggml_tensor* other = read_by(step); other != nullptr && !is_apart(tensor, other))
-        return true;
-    return false;
+  bool reads_for_columns(const ggml_tensor* tensor) const {
+    return before_ != nullptr ? before_->reads(tensor) : !is_apart(tensor, columns());
   }
-
-  bool touches(const ggml_tensor* tensor) const { return reads(tensor) || !is_apart(tensor, result()); }
 
   // Some values of a column, from `row` on. The last step writes the result.
   void apply(int step, int64_t column, int64_t row, int height, float* values) const {
@@ -208,36 +201,111 @@ class Product {
   }
 
   const ggml_cgraph* graph_ = nullptr;
+  const RowChain* before_ = nullptr;
   std::array<const ggml_tensor*, kMaxSteps + 1> nodes_{};
   std::array<int, kMaxSteps + 1> ends_{};
   int count_ = 0;
   int end_ = 0;
 };
 
+// Whether the thread that computes a head's part of these rows reads no other part of them as the head's.
+bool has_same_heads(const ggml_tensor* heads, const ggml_tensor* rows) {
+  return heads->data == rows->data && heads->type == rows->type && heads->nb[1] == rows->nb[1] &&
+         heads->nb[2] == ggml_row_size(heads->type, heads->ne[0]) &&
+         heads->ne[0] * heads->ne[2] == rows->ne[0];
+}
+
+// Products that do not depend on each other, with what their columns are made of before them, and behind them
+// the attention that they are the queries, keys or values of.
+class Group {
+ public:
+  Group(const ggml_cgraph* graph, int first, const RowChain* before, int threads) : before_(before) {
+    for (int at = first; count_ < kMaxProducts; at = products_[count_++].next()) {
+      const Product product(graph, at, before);
+      const auto depends = [&product](const Product& other) { return !product.is_independent_of(other); };
+      if (!product.is_any() || std::any_of(products_.begin(), products_.begin() + count_, depends))
+        break;
+      products_[count_] = product;
+      end_ = product.end();
+    }
+    if (before != nullptr && !ggml_node_has_n_uses(graph, first - 1, count_))
+      count_ = 0; // others read it, too
+    if (const int at = is_any() ? products_[count_ - 1].next() : graph->n_nodes;
+        at < graph->n_nodes && is_behind(graph->nodes[at], threads)) {
+      attention_ = graph->nodes[at];
+      end_ = at + 1;
+    }
+  }
+
+  bool is_any() const { return count_ > 0; }
+  int end() const { return end_; } // the number of the node behind it
+
+  void compute(const ggml_compute_params* params) const {
+    auto& columns = thread_block<Columns>();
+    const ggml_tensor* rounded = nullptr;
+    for (int i = 0; i < count_; ++i) {
+      if (products_[i].columns() != rounded)
+        round(products_[i].columns(), columns);
+      rounded = products_[i].columns();
+      products_[i].compute(columns.data(), params);
+    }
+    if (attention_ == nullptr)
+      return;
+    VOXGATE_TAKEN(attention_behind_products);
+    const int64_t rows = ggml_nrows(attention_);
+    attend_rows(params, attention_, rows * params->ith / params->nth, rows * (params->ith + 1) / params->nth);
+  }
+
+ private:
+  // Whether each thread can attend with the heads whose rows of the products it has computed, while the
+  // others still compute.
+  bool is_behind(const ggml_tensor* node, int threads) const {
+    if (node->op != GGML_OP_FLASH_ATTN_EXT || (node->flags & GGML_TENSOR_FLAG_COMPUTE) == 0 ||
+        !has_few_queries(node) || node->src[0]->ne[2] % threads != 0)
+      return false;
+    const int64_t rows = node->src[0]->ne[0] * node->src[0]->ne[2];
+    return std::all_of(products_.begin(), products_.begin() + count_, [&](const Product& product) {
+      return product.weights()->ne[1] == rows && !product.touches(node) &&
+             std::all_of(node->src, node->src + GGML_MAX_SRC, [&](const ggml_tensor* source) {
+               return source == nullptr || is_apart(source, product.result()) ||
+                      has_same_heads(source, product.result());
+             });
+    });
+  }
+
+  void round(const ggml_tensor* tensor, Columns& columns) const {
+    const int64_t width = tensor->ne[0];
+    const auto from_float = ggml_get_type_traits_cpu(GGML_TYPE_Q8_0)->from_float;
+    for (int64_t column = 0; column < tensor->ne[1]; ++column) {
+      alignas(64) float values[kMaxBlocks * kBlock];
+      const float* from = values;
+      if (before_ != nullptr)
+        before_->compute_row(column, values);
+      else
+        from = static_cast<const float*>(tensor->data) + column * width;
+      from_float(from, columns.data() + column * (width / kBlock), width);
+    }
+  }
+
+  const RowChain* before_;
+  std::array<Product, kMaxProducts> products_;
+  int count_ = 0;
+  ggml_tensor* attention_ = nullptr;
+  int end_ = 0;
+};
+
 } // namespace
 
-int few_products(const ggml_cgraph* graph, int first, const ggml_compute_params* params) {
-  std::array<Product, kMaxProducts> products;
-  int count = 0, end = first;
-  for (int at = first; count < kMaxProducts; at = products[count++].next()) {
-    products[count] = Product(graph, at);
-    const Product& product = products[count];
-    const auto depends = [&product](const Product& before) { return !product.is_independent_of(before); };
-    if (!product.is_any() || std::any_of(products.begin(), products.begin() + count, depends))
-      break;
-    end = product.end();
-  }
-  if (end - first > 1)
+int few_products(const ggml_cgraph* graph, int first, const RowChain& before,
+                 const ggml_compute_params* params) {
+  const bool follows = before.count() > 0;
+  const Group group(graph, follows ? before.end() : first, follows ? &before : nullptr, params->nth);
+  if (!group.is_any())
+    return 0;
+  if (group.end() - first > 1)
     VOXGATE_TAKEN(few_products);
-  auto& columns = thread_block<Columns>();
-  const ggml_tensor* rounded = nullptr;
-  for (int i = 0; i < count; ++i) {
-    if (products[i].columns() != rounded)
-      round(products[i].columns(), columns);
-    rounded = products[i].columns();
-    products[i].compute(columns.data(), params);
-  }
-  return end - first;
+  group.compute(params);
+  return group.end() - first;
 }
 
 } // namespace voxgate
@@ -246,7 +314,7 @@ int few_products(const ggml_cgraph* graph, int first, const ggml_compute_params*
 
 namespace voxgate {
 
-int few_products(const ggml_cgraph*, int, const ggml_compute_params*) {
+int few_products(const ggml_cgraph*, int, const RowChain&, const ggml_compute_params*) {
   return 0;
 }
 

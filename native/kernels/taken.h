@@ -34,11 +34,12 @@ struct KernelCalls {
   std::atomic<long> attention_in_floats{0};
   std::atomic<long> attention_on_tiles{0};
   std::atomic<long> attention_on_vectors{0};
-  std::atomic<long> whole_heads{0};
+  std::atomic<long> attend_rows{0};
   std::atomic<long> gelu{0};
   std::atomic<long> im2col{0};
   std::atomic<long> fused_ops{0};
   std::atomic<long> few_products{0}; // with what follows them
+  std::atomic<long> attention_behind_products{0};
   std::atomic<long> halves_to_floats{0};
 };
 extern KernelCalls kernel_calls; // in found_by_name.cpp

@@ -159,7 +159,7 @@ bool attend_in_floats(const UnmaskedHead& head, ThreadMemory& memory) {
 
 } // namespace
 
-bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* result) {
+bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end) {
   if (!is_unmasked(dst))
     return false;
   static thread_local ThreadMemory memory;
@@ -190,7 +190,7 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* res
   for (int64_t row = first; row < end;) {
     const int64_t head = row / queries;
     const int64_t stop = std::min(end, (head + 1) * queries);
-    if (!attend({dst, result, offsets, head, row - head * queries, stop - head * queries}, memory))
+    if (!attend({dst, offsets, head, row - head * queries, stop - head * queries}, memory))
       return false;
     row = stop;
   }
@@ -203,7 +203,7 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* res
 
 namespace voxgate {
 
-bool unmasked_attention(ggml_tensor*, int64_t, int64_t, float*) {
+bool unmasked_attention(ggml_tensor*, int64_t, int64_t) {
   return false;
 }
 

@@ -27,9 +27,8 @@ inline void tell_same_rows(ggml_tensor* attention) {
 //           same (tell_same_rows)
 //
 // It computes the rows from `first` to `end`, where row h * queries + q is query q of head h. A row does not
-// depend on which others are computed with it. With `result`, the 64 values of the one row go there instead
-// of to dst. It returns false, and changes nothing, when it is not made for the shape or the processor, or
-// there is no memory.
-bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end, float* result = nullptr);
+// depend on which others are computed with it. It returns false, and changes nothing, when it is not made for
+// the shape or the processor, or there is no memory.
+bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end);
 
 } // namespace voxgate

@@ -25,7 +25,6 @@ inline float attention_parameter(const ggml_tensor* dst, int index) {
 // The queries of one head, as far as they are to be computed, and what they attend to.
 struct UnmaskedHead {
   ggml_tensor* dst;
-  float* to;            // null, or where the only result goes
   const float* offsets; // of the score of each key; null where there are none
   int64_t head, first, end;
   int64_t keys = dst->src[1]->ne[1];
@@ -34,7 +33,7 @@ struct UnmaskedHead {
   const float* query(int64_t i) const { return reinterpret_cast<const float*>(row(0, i)); }
   const ggml_fp16_t* key(int64_t i) const { return reinterpret_cast<const ggml_fp16_t*>(row(1, i)); }
   const ggml_fp16_t* value(int64_t i) const { return reinterpret_cast<const ggml_fp16_t*>(row(2, i)); }
-  float* result(int64_t i) const { return to != nullptr ? to : row_of(dst, head + i * dst->ne[1]); }
+  float* result(int64_t i) const { return row_of(dst, head + i * dst->ne[1]); }
 
  private:
   const char* row(int source, int64_t i) const {

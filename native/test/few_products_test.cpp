@@ -15,6 +15,7 @@ using namespace voxgate::test;
 namespace {
 
 constexpr int64_t kWidth = 128;
+constexpr int64_t kHeads = 2;
 constexpr int64_t kPlaces = 9; // of a cache
 
 struct Inputs {
@@ -25,11 +26,13 @@ struct Inputs {
         carried(ggml_new_tensor_2d(context, GGML_TYPE_F32, kWidth, columns)),
         bias(ggml_new_tensor_1d(context, GGML_TYPE_F32, kWidth)),
         cache(ggml_new_tensor_2d(context, GGML_TYPE_F16, kWidth, kPlaces)),
+        values(ggml_new_tensor_2d(context, GGML_TYPE_F16, kWidth, kPlaces)),
+        mask(ggml_new_tensor_2d(context, GGML_TYPE_F16, kPlaces, columns)),
         places(ggml_new_tensor_1d(context, GGML_TYPE_I64, columns)) {
-    for (ggml_tensor* tensor : {weights, others, x, carried, bias, cache, places})
+    for (ggml_tensor* tensor : {weights, others, x, carried, bias, cache, values, mask, places}) {
       ggml_set_input(tensor);
-    for (ggml_tensor* tensor : {weights, others})
-      ggml_set_output(tensor); // as those of a model they stay when they have been read
+      ggml_set_output(tensor); // as weights and what is carried past, they stay when they have been read
+    }
   }
 
   void fill() const {
@@ -46,22 +49,63 @@ struct Inputs {
         ggml_quantize_chunk(GGML_TYPE_Q8_0, values.data(), bytes.data(), 0, kWidth, kWidth, nullptr);
         ggml_backend_tensor_set(tensor, bytes.data(), 0, bytes.size());
       }
+    for (ggml_tensor* tensor : {cache, values, mask})
+      if (tensor->data != nullptr) {
+        const auto floats = random_values(static_cast<size_t>(ggml_nelements(tensor)), seed++);
+        std::vector<ggml_fp16_t> halves(floats.size());
+        ggml_fp32_to_fp16_row(floats.data(), halves.data(), ggml_nelements(tensor));
+        ggml_backend_tensor_set(tensor, halves.data(), 0, ggml_nbytes(tensor));
+      }
     if (places->data == nullptr)
       return;
-    ggml_backend_tensor_memset(cache, 0, 0, ggml_nbytes(cache));
     for (int64_t i = 0; i < places->ne[0]; ++i) {
       const int64_t place = kPlaces - 1 - i;
       ggml_backend_tensor_set(places, &place, static_cast<size_t>(i) * sizeof(place), sizeof(place));
     }
   }
 
-  ggml_tensor *weights, *others, *x, *carried, *bias, *cache, *places;
+  ggml_tensor *weights, *others, *x, *carried, *bias, *cache, *values, *mask, *places;
 };
+
+using Nodes = std::vector<ggml_tensor*>;
+
+Nodes normed(ggml_context* c, const Inputs& in) {
+  auto* norm = ggml_norm(c, in.x, 1e-5F);
+  auto* scaled = ggml_mul(c, norm, in.carried);
+  return {norm, scaled, ggml_add(c, scaled, in.bias)};
+}
+
+// The attention of these queries to the places of a cache from `first` on.
+ggml_tensor* attention(ggml_context* c, const Inputs& in, ggml_tensor* queries, bool masked, int64_t first) {
+  const int64_t depth = kWidth / kHeads;
+  const auto of_heads = [&](ggml_tensor* cache) {
+    return ggml_view_3d(c, cache, depth, kPlaces - first, kHeads, cache->nb[1],
+                        ggml_row_size(cache->type, depth), cache->nb[1] * static_cast<size_t>(first));
+  };
+  queries = ggml_permute(c, ggml_reshape_3d(c, queries, depth, kHeads, in.x->ne[1]), 0, 2, 1, 3);
+  return ggml_flash_attn_ext(c, queries, of_heads(in.cache), of_heads(in.values), masked ? in.mask : nullptr,
+                             0.5F, 0, 0);
+}
+
+// Attention to what has been written before and by this step.
+Nodes attention_to_itself(ggml_context* c, const Inputs& in, bool masked, int64_t first) {
+  Nodes nodes = normed(c, in);
+  ggml_tensor* const columns = nodes.back();
+  for (ggml_tensor* cache : {in.cache, in.values}) {
+    nodes.push_back(ggml_mul_mat(c, in.weights, columns));
+    nodes.push_back(ggml_add(c, nodes.back(), in.bias));
+    nodes.push_back(ggml_set_rows(c, cache, nodes.back(), in.places));
+  }
+  nodes.push_back(ggml_mul_mat(c, in.others, columns));
+  nodes.push_back(attention(c, in, nodes.back(), masked, first));
+  return nodes;
+}
 
 struct Pattern {
   // The nodes in the order in which they are computed; the last is the result.
-  std::function<std::vector<ggml_tensor*>(ggml_context*, const Inputs&)> nodes;
-  long groups = 1; // how often several of them are computed together
+  std::function<Nodes(ggml_context*, const Inputs&)> nodes;
+  long groups = 1;     // how often several of them are computed together
+  long attentions = 0; // how often attention is computed with them
 };
 
 const std::vector<Pattern> kPatterns{
@@ -118,6 +162,33 @@ const std::vector<Pattern> kPatterns{
        return nodes;
      },
      2},
+    // a norm that two products need
+    {[](ggml_context* c, const Inputs& in) {
+      Nodes nodes = normed(c, in);
+      auto* one = ggml_mul_mat(c, in.weights, nodes.back());
+      auto* other = ggml_mul_mat(c, in.others, nodes.back());
+      nodes.insert(nodes.end(), {one, other, ggml_mul(c, one, other)});
+      return nodes;
+    }},
+    // a norm that something else needs, too
+    {[](ggml_context* c, const Inputs& in) {
+       Nodes nodes = normed(c, in);
+       auto* product = ggml_mul_mat(c, in.weights, nodes.back());
+       nodes.insert(nodes.end(), {product, ggml_mul(c, product, nodes.back())});
+       return nodes;
+     },
+     0},
+    // attention, in which a head needs what has been computed for it
+    {[](ggml_context* c, const Inputs& in) { return attention_to_itself(c, in, true, 0); }, 1, 1},
+    {[](ggml_context* c, const Inputs& in) { return attention_to_itself(c, in, false, 0); }, 1, 1},
+    {[](ggml_context* c, const Inputs& in) {
+       auto* product = ggml_mul_mat(c, in.weights, in.x);
+       auto* queries = ggml_add(c, product, in.bias);
+       return std::vector{product, queries, attention(c, in, queries, false, 0)};
+     },
+     1, 1},
+    // attention to a part of the rows
+    {[](ggml_context* c, const Inputs& in) { return attention_to_itself(c, in, true, 1); }},
     // a product that two others need
     {[](ggml_context* c, const Inputs& in) {
        auto* product = ggml_mul_mat(c, in.weights, in.x);
@@ -156,7 +227,10 @@ TEST("kernels: products of a few columns are computed with what follows them, wi
       for (const int threads : {1, 2, 3}) {
         const auto apart = computed(pattern, columns, threads, true);
         calls().few_products = 0;
+        calls().attention_behind_products = 0;
         CHECK(computed(pattern, columns, threads, false) == apart);
+        const bool with_attention = columns < 8 && kHeads % threads == 0; // threads have whole heads
+        CHECK(calls().attention_behind_products == (with_attention ? pattern.attentions * threads : 0));
         CHECK(calls().few_products == (columns < 8 ? pattern.groups * threads : 0));
       }
 }
@@ -177,6 +251,51 @@ TEST("kernels: products are not computed with what follows where the result lies
         result->data = (over == 1 ? in.x : in.weights)->data;
     });
     CHECK((calls().few_products > 0) == (over == 0));
+    if (over == 0)
+      expected = values;
+    CHECK(values == expected);
+  }
+}
+
+TEST("kernels: a product is not computed with the norm before it where it lies over what that reads") {
+  needs_vectors();
+  const MostBfloat16 without(Bfloat16::none);
+  std::vector<float> expected;
+  for (const bool over : {false, true}) {
+    KernelGraph graph(2);
+    ggml_context* context = graph.context.get();
+    const Inputs in(context, 2);
+    ggml_tensor* result = ggml_mul_mat(context, in.weights, normed(context, in).back());
+    calls().few_products = 0;
+    const auto values = graph.run(result, [&] {
+      in.fill();
+      if (over)
+        result->data = in.x->data;
+    });
+    CHECK((calls().few_products > 0) == !over);
+    if (!over)
+      expected = values;
+    CHECK(values == expected);
+  }
+}
+
+TEST("kernels: attention is not computed with the products before it where it lies over what they read") {
+  needs_vectors();
+  const MostBfloat16 without(Bfloat16::none);
+  std::vector<float> expected;
+  for (const int over : {0, 1, 2}) {
+    KernelGraph graph(2);
+    ggml_context* context = graph.context.get();
+    const Inputs in(context, 2);
+    ggml_tensor* queries = ggml_mul_mat(context, in.weights, normed(context, in).back());
+    ggml_tensor* result = attention(context, in, queries, false, 0);
+    calls().attention_behind_products = 0;
+    const auto values = graph.run(result, [&] {
+      in.fill();
+      if (over > 0)
+        result->data = (over == 1 ? in.x : in.weights)->data;
+    });
+    CHECK((calls().attention_behind_products > 0) == (over == 0));
     if (over == 0)
       expected = values;
     CHECK(values == expected);

@@ -36,7 +36,7 @@ struct MostBfloat16 {
 // Holds one graph of ggml's on the CPU, built and computed as the backends do it.
 struct KernelGraph {
   explicit KernelGraph(int threads);
-  ggml_context_ptr context{ggml_init({ggml_tensor_overhead() * 32 + ggml_graph_overhead(), nullptr, true})};
+  ggml_context_ptr context{ggml_init({ggml_tensor_overhead() * 48 + ggml_graph_overhead(), nullptr, true})};
   ggml_backend_ptr backend;
 
   // Computes `result` and returns its values; `fill` sets the inputs once they have memory.
