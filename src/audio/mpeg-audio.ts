@@ -3,8 +3,10 @@
  * rates; version 2.5 has rates of a quarter) and of AAC in ADTS (ISO 13818-7, section 6.2). Pure.
  */
 
+export type MpegCodec = 'mpeg' | 'adts';
+
 interface Frame {
-  codec: 'mpeg' | 'adts';
+  codec: MpegCodec;
   /** Bytes of the whole frame. */
   length: number;
   /** Equal for all frames of one stream. */
@@ -19,8 +21,11 @@ const BITRATES = {
 };
 const RATES = [44_100, 48_000, 32_000];
 
-/** The frame whose header stands at `at`; null where there is none. Layer I and free bit rates are not in use. */
-function frameAt(bytes: Buffer, at: number): Frame | null {
+/**
+ * The frame whose header is at `at`; null where there is none. Layer I and free bit rates are left out, because they
+ * are not in use and the byte order mark of UTF-16 text looks like layer I.
+ */
+function mpegFrameAt(bytes: Buffer, at: number): Frame | null {
   const [sync = 0, kind = 0, rates = 0] = bytes.subarray(at, at + 3);
   const version = (kind >> 3) & 3; // 3 is MPEG-1, 2 is MPEG-2, 0 is 2.5
   const isLayer3 = ((kind >> 1) & 3) === 1;
@@ -40,31 +45,43 @@ function frameAt(bytes: Buffer, at: number): Frame | null {
   };
 }
 
-/** The ADTS frame whose header stands at `at`; null where there is none. */
+/** The ADTS frame whose header is at `at`; null where there is none. */
 function adtsFrameAt(bytes: Buffer, at: number): Frame | null {
   if (at + 6 > bytes.length || (bytes.readUInt16BE(at) & 0xfff6) !== 0xfff0) return null;
+  const rate = ((bytes[at + 2] as number) >> 2) & 15;
   const length = (bytes.readUIntBE(at + 3, 3) >> 5) & 0x1fff;
-  return length < ADTS_HEADER_BYTES
+  return rate >= ADTS_RATES || length < ADTS_HEADER_BYTES
     ? null
     : { codec: 'adts', length, kind: bytes.toString('hex', at + 1, at + 3) };
 }
 
 const ADTS_HEADER_BYTES = 7;
+/** The other values of the four bits are reserved. */
+const ADTS_RATES = 13;
 /** The bytes of the longest MPEG frame: layer II of 384 kbit/s at 32 kHz. */
 const MAX_FRAME = 1728;
-/** Fewer bytes say little of what they are. */
+/** Fewer bytes are too few to tell what they are. */
 const FEW = 32;
 
-/** What has two frames of one stream that follow each other, behind nothing but the rest of another one. */
-export function streamBehindRest(bytes: Buffer): Frame['codec'] | 'none' {
+/** The codec of the frames with which a file begins, after zeros or the rest of an earlier frame; null for none. */
+export function mpegCodecOf(bytes: Buffer): MpegCodec | null {
+  const start = Math.max(
+    0,
+    bytes.findIndex((byte) => byte !== 0),
+  );
+  return (mpegFrameAt(bytes, start) ?? adtsFrameAt(bytes, start))?.codec ?? codecAfterRest(bytes);
+}
+
+/** A recording of a stream, and a part that was cut out of a file, begin within a frame. Two whole ones follow it. */
+function codecAfterRest(bytes: Buffer): MpegCodec | null {
   for (let at = bytes.indexOf(0xff); at >= 0 && at <= MAX_FRAME; at = bytes.indexOf(0xff, at + 1)) {
-    for (const read of [frameAt, adtsFrameAt]) {
+    for (const read of [mpegFrameAt, adtsFrameAt]) {
       const frame = read(bytes, at);
       if (frame !== null && read(bytes, at + frame.length)?.kind === frame.kind)
-        return at < FEW || isPacked(bytes.subarray(0, at)) ? frame.codec : 'none';
+        return at < FEW || isPacked(bytes.subarray(0, at)) ? frame.codec : null;
     }
   }
-  return 'none';
+  return null;
 }
 
 /** True for bytes as chance would make them; half of those are no ASCII. A page or a zip before an mp3 is no audio. */

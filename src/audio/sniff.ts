@@ -4,7 +4,7 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
-import { streamBehindRest } from './mpeg-audio.ts';
+import { mpegCodecOf } from './mpeg-audio.ts';
 import type { Slip } from './pcm-slips.ts';
 
 export interface Container {
@@ -87,10 +87,8 @@ export function sniffContainer(head: Uint8Array): Container | null {
   // Every first box except the media itself is small, so the first byte of its size is 0. Without this check, text
   // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
-  // A recording of a stream, or a part that was cut out of a file, begins in the middle of a frame.
-  return (
-    sniffAc3(bytes) ?? sniffFrames(bytes) ?? { mpeg: MP3, adts: AAC, none: null }[streamBehindRest(bytes)]
-  );
+  const codec = mpegCodecOf(bytes);
+  return sniffAc3(bytes) ?? (codec && { mpeg: MP3, adts: AAC }[codec]);
 }
 
 /** True for what is cut out of a WebM or an MP4 that was written as it was recorded: it has no head. */
@@ -141,22 +139,6 @@ function sniffAc3(bytes: Buffer): Container | null {
   const version = (bytes[5] ?? 0xff) >> 3;
   if (!hasText(bytes, 0, '\x0b\x77') || version > 16) return null;
   return version > 10 ? EAC3 : AC3;
-}
-
-/** Recognizes MPEG audio and ADTS, which have no file header, only frame headers; some files begin with zeros. */
-function sniffFrames(bytes: Buffer): Container | null {
-  const start = bytes.findIndex((byte) => byte !== 0);
-  const [sync = 0, kind = 0, rates = 0] = bytes.subarray(Math.max(start, 0));
-  if (sync !== 0xff || (kind & 0xe0) !== 0xe0) return null;
-  const version = (kind >> 3) & 3;
-  const layer = (kind >> 1) & 3;
-  if (layer === 0) {
-    const adts = (kind & 0xf0) === 0xf0 && ((rates >> 2) & 15) < 13;
-    return adts ? AAC : null;
-  }
-  // Layer I is left out, because it is not in use and the byte order mark of UTF-16 text looks like it.
-  const valid = version !== 1 && layer !== 3 && rates >> 4 !== 15 && ((rates >> 2) & 3) !== 3;
-  return valid ? MP3 : null;
 }
 
 function hasText(bytes: Buffer, offset: number, text: string): boolean {

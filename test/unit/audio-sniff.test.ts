@@ -34,7 +34,10 @@ test('a container is told by its first bytes', () => {
     ['\xff\xf3\x40\xc4', 'mp3'], // MPEG-2
     ['\xff\xe3\x18\xc4', 'mp3'], // MPEG-2.5
     ['\0\0\0\xff\xfb\x90\x64', 'mp3'],
-    ['\xff\xf1\x50\x80', 'aac'],
+    ['\xff\xf1\x50\x80\x10\x1f\xfc', 'aac'],
+    ['\xff\xf1\x74\x80\x10\x1f\xfc', null], // a reserved sample rate
+    ['\xff\xf1\x50\x80\0\x1f\xfc', null], // shorter than its header
+    ['\xff\xfb\x00\x64', null], // a free bit rate
     ['\xff\xff\xff\xff', null],
     ['', null],
     ['\0\0\0\0\0\0\0\0', null],
@@ -65,7 +68,7 @@ test('a tag is stepped over by its length', () => {
   assert.equal(tagLength(head(`APETAGEX\xd0\x07\0\0\x45\0\0\0${'\0'.repeat(16)}`)), 32 + 0x45);
   assert.equal(tagLength(head('fLaC\0\0\0\0\0\0')), 0);
   assert.equal(sniffAfterTag(head('fLaC\0\0\0\x22')).name, 'flac');
-  assert.equal(sniffAfterTag(head('\xff\xf1\x50\x80')).name, 'aac');
+  assert.equal(sniffAfterTag(head('\xff\xf1\x50\x80\x10\x1f\xfc')).name, 'aac');
   assert.equal(sniffAfterTag(head('\0\0\0\0\0\0')).name, 'mp3');
   assert.equal(sniffAfterTag(head('#EXTM3U\n')).demuxer, 'mp3');
 });
