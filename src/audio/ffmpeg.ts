@@ -11,10 +11,10 @@ import { setImmediate } from 'node:timers/promises';
 import { onAbort } from '../abort.ts';
 import { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import { readEdited } from './edits.ts';
 import { type Notes, readNotes } from './ffmpeg-notes.ts';
 import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
 import { createMidSide } from './mid-side.ts';
-import { lossesOf, withoutSlips } from './pcm-slips.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 import type { Track } from './tracks.ts';
@@ -67,7 +67,7 @@ export async function openFfmpegDecoder(
       return notes.durationSec;
     },
     get lost() {
-      return [...lossesOf(container.slips ?? []), ...notes.lost].sort((a, b) => a.startSec - b.startSec);
+      return [...(container.lost ?? []), ...notes.lost].sort((a, b) => a.startSec - b.startSec);
     },
     get sides() {
       return sides;
@@ -113,7 +113,7 @@ async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg,
     ffmpegArguments(path, container, limits),
     timeLimit('cpuMs', limits.maxAudioSec, ffmpeg),
   );
-  const child = await startFfmpeg(command, args, container.slips === undefined ? 'ignore' : 'pipe');
+  const child = await startFfmpeg(command, args, container.edits === undefined ? 'ignore' : 'pipe');
   child.on('error', () => {}); // a kill fails when the process has already ended
   const exited = new Promise<Exit>((resolve) => {
     child.once('close', (code, endSignal) => resolve({ code, endSignal }));
@@ -123,16 +123,16 @@ async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg,
 }
 
 /**
- * Gives the process a file whose samples have slipped. Rejects where the file cannot be read, so that what was read of it
- * does not pass for the whole.
+ * Writes a file that needs edits to the process. Rejects where the file cannot be read, so that what was read of it does
+ * not pass for the whole.
  */
-async function feed(stdin: Writable | null, path: string, { slips = [] }: Container): Promise<void> {
+async function feed(stdin: Writable | null, path: string, { edits = [] }: Container): Promise<void> {
   if (stdin === null) return;
   let broken: unknown;
-  const mended = withoutSlips(path, slips).on('error', (error) => {
+  const edited = readEdited(path, edits).on('error', (error) => {
     broken = error;
   });
-  await pipeline(mended, stdin).catch(() => {}); // the process may end before the file does
+  await pipeline(edited, stdin).catch(() => {}); // the process may end before the file does
   if (broken !== undefined) throw broken;
 }
 
@@ -339,10 +339,10 @@ const KEEP_TIMES = ['-dts_delta_threshold', String(LONGEST_GAP_SEC), '-itsoffset
 /** An audio track of the file, read by the one demuxer and no protocol but `file`, or by a pipe. */
 export function inputArguments(
   path: string,
-  { demuxer, slips }: Pick<Container, 'demuxer' | 'slips'>,
+  { demuxer, edits }: Pick<Container, 'demuxer' | 'edits'>,
   track = 0,
 ): string[] {
-  const [protocol, input] = slips === undefined ? ['file', `file:${absolute(path)}`] : ['pipe', 'pipe:0'];
+  const [protocol, input] = edits === undefined ? ['file', `file:${absolute(path)}`] : ['pipe', 'pipe:0'];
   return [
     ...['-protocol_whitelist', protocol, '-format_whitelist', demuxer, '-f', demuxer],
     // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.

@@ -4,7 +4,6 @@
  * container.
  */
 
-import { open } from 'node:fs/promises';
 import type { NativeEngine } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import type { ProcessPlaces } from '../limits/process-places.ts';
@@ -19,30 +18,14 @@ import {
 import { openFfmpegDecoder } from './ffmpeg.ts';
 import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
-import { sniffPages } from './ogg-pages.ts';
-import { type ReadAt, readSampleChunk } from './pcm-layout.ts';
-import { findSlips } from './pcm-slips.ts';
 import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
-import {
-  type Container,
-  HEAD_BYTES,
-  isLaterChunk,
-  sniffAfterTag,
-  sniffContainer,
-  tagLength,
-  VORBIS,
-} from './sniff.ts';
+import type { Container } from './sniff.ts';
+import { sniffFile } from './sniff-file.ts';
 import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from './tracks.ts';
 
 /** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
 const LENGTH_SLACK_SEC = 1;
-const MAX_TAGS = 8;
-/** Some files begin with zeros, before the first frame. The addon looks as far for it (`kSniffBytes`). */
-const MAX_ZEROS = 64 * 1024;
-const LATER_CHUNK =
-  'it begins in the middle of a WebM or MP4 recording. Is it a later chunk of a MediaRecorder? Only the first chunk ' +
-  'has the head of the file, so send the recording whole, from its first chunk';
 
 export interface OpenAudioOptions extends TrackWish {
   engine: Pick<NativeEngine, 'openAudio'>;
@@ -104,69 +87,6 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
     await opened.decoder.close();
     throw error;
   }
-}
-
-const isZero = (bytes: Buffer) => bytes.every((byte) => byte === 0);
-
-async function sniffFile(path: string, signal: AbortSignal | undefined): Promise<Container> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    if (size === 0) throw refuseAudio('empty_file');
-    const readAt = async (position: number, length: number): Promise<Buffer> => {
-      const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, position);
-      return buffer.subarray(0, bytesRead);
-    };
-    const start = await readAt(0, HEAD_BYTES);
-    let [head, offset] = [start, 0];
-    if (isZero(start)) {
-      offset = (await readAt(0, MAX_ZEROS)).findIndex((byte) => byte !== 0);
-      head = await readAt(Math.max(offset, 0), HEAD_BYTES);
-    }
-    let isTagged = false;
-    for (let tags = 0; tags < MAX_TAGS && tagLength(head) > 0; tags += 1) {
-      offset += tagLength(head);
-      head = await readAt(offset, HEAD_BYTES);
-      isTagged = true;
-    }
-    const found = isTagged ? sniffAfterTag(head) : sniffContainer(head);
-    if (found === null || isLaterChunk(head)) {
-      throw refuseDecoding(
-        'unsupported_format',
-        isLaterChunk(head)
-          ? LATER_CHUNK
-          : 'the content is not audio or video in a known format (its name and declared type do not count)',
-      );
-    }
-    if (found === VORBIS) return await sniffPages(readAt, signal);
-    const chunk = await readSampleChunk(readAt, size);
-    const { beyond = 0, isJoined = found.demuxer === 'mov' && (await isJoinedMp4(readAt)) } = chunk ?? {};
-    const whole = { ...found, beyond, isJoined };
-    const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
-    return slips.length === 0 ? whole : { ...whole, native: false, slips };
-  } finally {
-    await file.close();
-  }
-}
-
-const BOX_HEADER_BYTES = 16;
-/** A file that is recorded in fragments has two boxes for each, and no second file behind so many. */
-const MAX_BOXES = 1000;
-
-/** True where another MP4 begins behind the first one (ISO/IEC 14496-12, section 4.2). Decoders read one index alone. */
-async function isJoinedMp4(readAt: ReadAt): Promise<boolean> {
-  let hasIndex = false;
-  for (let [i, at] = [0, 0]; i < MAX_BOXES; i += 1) {
-    const box = await readAt(at, BOX_HEADER_BYTES);
-    if (box.length < BOX_HEADER_BYTES) return false;
-    const kind = box.toString('latin1', 4, 8);
-    if (hasIndex && kind === 'ftyp') return true;
-    hasIndex ||= kind === 'moov';
-    const size = box.readUInt32BE(0);
-    if (size !== 1 && size < 8) return false;
-    at += size === 1 ? Number(box.readBigUInt64BE(8)) : size;
-  }
-  return false;
 }
 
 /** Null when the addon cannot decode the encoding, or when the header says that there is no audio. */
@@ -300,13 +220,10 @@ function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
   };
 }
 
-function refuseWithoutFfmpeg({ name, native, slips }: Container): Error {
+function refuseWithoutFfmpeg({ name, native, edits }: Container): Error {
   const remedy = 'ffmpeg, which this server does not have or may not use (on Debian: apt-get install ffmpeg)';
-  if (slips !== undefined)
-    return refuseDecoding(
-      'undecodable_audio',
-      `bytes are missing in the samples; to mend that needs ${remedy}`,
-    );
+  if (edits !== undefined)
+    return refuseDecoding('undecodable_audio', `the ${name} is damaged; to read it all needs ${remedy}`);
   if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
   return refuseDecoding(
     'undecodable_audio',

@@ -3,15 +3,13 @@
  * of two, which is loud noise. It is told by places all over the file: where samples are read from the wrong byte, their
  * highest byte is the lowest of the right ones, which speech and music leave to chance.
  */
-import { createReadStream } from 'node:fs';
-import { Readable } from 'node:stream';
 import type { Loss } from './decoder.ts';
-import type { PcmLayout, ReadAt } from './pcm-layout.ts';
+import type { Edit } from './edits.ts';
+import type { PcmLayout } from './pcm-layout.ts';
+import type { ReadAt } from './sample-chunk.ts';
 
-/** At `at`, bytes of zero belong into the file, or with a minus so many have to be left out. */
-export interface Slip {
-  at: number;
-  insert: number;
+/** The edit after which samples are whole again, and the time of the sound there. */
+export interface Slip extends Edit {
   sec: number;
 }
 
@@ -38,20 +36,6 @@ const NEAR_SEC = 0.05;
 /** The losses that the slips are. */
 export const lossesOf = (slips: readonly Slip[]): Loss[] =>
   slips.map(({ sec }) => ({ startSec: Math.max(0, sec - NEAR_SEC), endSec: sec + NEAR_SEC }));
-
-/** The file with whole samples. */
-export function withoutSlips(path: string, slips: readonly Slip[]): Readable {
-  async function* parts(): AsyncGenerator<Buffer> {
-    let start = 0;
-    for (const { at, insert } of slips) {
-      if (at > start) yield* createReadStream(path, { start, end: at - 1 });
-      if (insert > 0) yield Buffer.alloc(insert);
-      start = at - Math.min(0, insert);
-    }
-    yield* createReadStream(path, { start });
-  }
-  return Readable.from(parts());
-}
 
 /** The slips of a file, in order; none where it is whole. */
 export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip[]> {
@@ -98,9 +82,11 @@ function slipAt(
   { start, width, channels, rate }: PcmLayout,
 ): Slip {
   const moved = (phase - before + width) % width;
+  const isExtra = moved === 1 && width > 2;
   return {
     at: start + at * width * channels + before,
-    insert: moved === 1 && width > 2 ? -1 : width - moved,
+    remove: isExtra ? 1 : 0,
+    insert: new Uint8Array(isExtra ? 0 : width - moved),
     sec: at / rate,
   };
 }

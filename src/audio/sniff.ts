@@ -4,8 +4,9 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
+import type { Loss } from './decoder.ts';
+import type { Edit } from './edits.ts';
 import { mpegCodecOf } from './mpeg-audio.ts';
-import type { Slip } from './pcm-slips.ts';
 
 export interface Container {
   /** The name that messages show. */
@@ -22,8 +23,10 @@ export interface Container {
   beyond?: number;
   /** True where another file follows that cannot be read with it. */
   isJoined?: boolean;
-  /** Where bytes are missing in uncompressed samples. */
-  slips?: readonly Slip[];
+  /** What has to be changed before a decoder can read all of the file. */
+  edits?: readonly Edit[];
+  /** The losses that are known before the file is decoded. */
+  lost?: readonly Loss[];
 }
 
 function container(name: string, demuxer: string, native = false): Container {

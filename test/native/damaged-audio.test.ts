@@ -229,6 +229,52 @@ test('a second file behind the first one, which no decoder reads, is told of', a
   }
 });
 
+/** A copy with other bytes at `offset` from `mark`. */
+function patched(bytes: Buffer, mark: string, offset: number, ...numbers: number[]): Buffer {
+  const copy = Buffer.from(bytes);
+  copy.set(numbers, copy.indexOf(mark, 0, 'latin1') + offset);
+  return copy;
+}
+
+test('a file whose header names no length, or less than it has, is read to its end', async () => {
+  const [wave, aiff] = [makeSweep('open.wav', []), makeSweep('open.aiff', [])];
+  const rf64 = makeSweep('open-rf64.wav', ['-rf64', 'always']);
+  const [w64, caf] = [makeSweep('open.w64', []), makeSweep('open.caf', ['-c:a', 'pcm_s16be'])];
+  const mulaw = makeSweep('open-mulaw.wav', ['-c:a', 'pcm_mulaw', '-ar', '8000']);
+  for (const [name, bytes] of Object.entries({
+    'an AIFF of 0 bytes': patched(aiff, 'SSND', 4, 0, 0, 0, 0),
+    'an AIFF of 8 bytes': patched(aiff, 'SSND', 4, 0, 0, 0, 8),
+    'an AIFF of 64 kB': patched(aiff, 'SSND', 4, 0, 1, 0, 8),
+    'an RF64 of 0 bytes': patched(rf64, 'ds64', 8, ...Buffer.alloc(24)),
+    'an RF64 of 64 kB': patched(rf64, 'ds64', 16, 0, 0, 1, 0),
+    'a Wave64 of 24 bytes': patched(w64, 'data\xf3', 16, 24, 0, 0, 0),
+    'a Wave64 of 64 kB': patched(w64, 'data\xf3', 16, 24, 0, 1, 0),
+    'a CAF of 64 kB': patched(caf, 'data', 8, 0, 1, 0, 4),
+    'a WAV of 64 kB': patched(wave, 'data', 4, 0, 0, 1, 0),
+    'a WAV of 64 kB and a byte': patched(wave, 'data', 4, 1, 0, 1, 0),
+    'a WAV of telephony': patched(mulaw, 'data', 4, 0, 0, 1, 0),
+  })) {
+    const { samples, lost, sec } = await hear(bytes);
+    assert.deepEqual([sec, lost], [SEC, []], name);
+    assert.ok(Math.abs(heardAt(samples, 18) - 18) < 0.15, `${name}: ${heardAt(samples, 18)}`);
+  }
+  const short = write('short', patched(wave, 'data', 4, 0, 0, 1, 0));
+  await assert.rejects(collect(short, { ...options, ffmpeg: null }), /the wav is damaged; .* needs ffmpeg/);
+});
+
+test('what follows the samples and is no sound is not read', async () => {
+  const wave = makeSweep('whole.wav', []);
+  const large = 100_000;
+  for (const [name, rest] of Object.entries({
+    'a chunk': Buffer.from(`LIST\xa0\x86\x01\0${'x'.repeat(large)}`, 'latin1'),
+    'an ID3 tag': Buffer.concat([Buffer.from('ID3\x04'), noise(large)]),
+    'an APE tag': Buffer.concat([Buffer.from('APETAGEX'), noise(large)]),
+    zeros: Buffer.alloc(large),
+    padding: noise(4096),
+  }))
+    assert.deepEqual(await hear(Buffer.concat([wave, rest])), { ...(await hear(wave)) }, name);
+});
+
 test('MPEG frames are found behind a tag, zeros or the rest of a frame', async () => {
   const ape = Buffer.alloc(32 + 300);
   ape.write('APETAGEX');
@@ -241,6 +287,7 @@ test('MPEG frames are found behind a tag, zeros or the rest of a frame', async (
     for (const [what, front] of Object.entries({
       'an APE tag': ape,
       zeros: Buffer.alloc(5000),
+      'many zeros': Buffer.alloc(1_000_001),
       'a rest': noise(700),
     })) {
       const { samples, lost, format } = await hear(Buffer.concat([front, bytes]));
@@ -290,7 +337,7 @@ test('behind a missing or an added byte, uncompressed samples are whole again', 
   }
   const [whole, at] = [makeSweep('s16.wav', []), 100_001];
   const damaged = write('slip', Buffer.concat([whole.subarray(0, at), whole.subarray(at + 1)]));
-  await assert.rejects(collect(damaged, { ...options, ffmpeg: null }), /bytes are missing in the samples/);
+  await assert.rejects(collect(damaged, { ...options, ffmpeg: null }), /the wav is damaged/);
 });
 
 test('a few samples are no sound that slipped', async () => {

@@ -1,0 +1,102 @@
+/**
+ * Looks at the parts of a file that show what it is, where it is damaged and whether another file was joined to it. What
+ * is read does not grow with the file, but for Ogg Vorbis.
+ */
+import { open } from 'node:fs/promises';
+import { sniffPages } from './ogg-pages.ts';
+import { findSlips, lossesOf } from './pcm-slips.ts';
+import { refuseAudio, refuseDecoding } from './refusal.ts';
+import { type ReadAt, readSampleChunk } from './sample-chunk.ts';
+import {
+  type Container,
+  HEAD_BYTES,
+  isLaterChunk,
+  sniffAfterTag,
+  sniffContainer,
+  tagLength,
+  VORBIS,
+} from './sniff.ts';
+
+const MAX_TAGS = 8;
+/** Decoders pass over so many zeros before the first frame; the addon's number is `kSniffBytes`. */
+const PASSED_ZEROS = 64 * 1024;
+/** More zeros before the first frame are not looked through: a file that was lost has nothing else. */
+const MAX_ZEROS = 16 * 1024 * 1024;
+const UNKNOWN_CONTENT =
+  'the content is not audio or video in a known format (its name and declared type do not count)';
+const LATER_CHUNK =
+  'it begins in the middle of a WebM or MP4 recording. Is it a later chunk of a MediaRecorder? Only the first chunk ' +
+  'has the head of the file, so send the recording whole, from its first chunk';
+
+/** @throws GatewayError for what is no audio or video */
+export async function sniffFile(path: string, signal: AbortSignal | undefined): Promise<Container> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    if (size === 0) throw refuseAudio('empty_file');
+    const readAt = async (position: number, length: number): Promise<Buffer> => {
+      if (position >= size) return Buffer.alloc(0); // beyond 2^53 Node would read from the start
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, position);
+      return buffer.subarray(0, bytesRead);
+    };
+    const zeros = await countZeros(readAt);
+    const found = await sniffBehind(readAt, zeros);
+    if (found === VORBIS) return await sniffPages(readAt, signal);
+    const chunk = await readSampleChunk(readAt, size);
+    const { beyond = 0, isJoined = found.demuxer === 'mov' && (await isJoinedMp4(readAt)) } = chunk ?? {};
+    const whole = { ...found, beyond, isJoined };
+    const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
+    const edits = [...(chunk?.edits ?? []), ...slips];
+    if (zeros > PASSED_ZEROS) edits.push({ at: 0, remove: zeros, insert: new Uint8Array(0) });
+    return edits.length === 0 ? whole : { ...whole, native: false, edits, lost: lossesOf(slips) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The zeros with which a file begins, if they are more than a head; else 0, because some formats begin with a few. */
+async function countZeros(readAt: ReadAt): Promise<number> {
+  for (let [at, length] = [0, HEAD_BYTES]; at < MAX_ZEROS; at += length, length = PASSED_ZEROS) {
+    const bytes = await readAt(at, length);
+    if (bytes.equals(Buffer.alloc(length))) continue;
+    const first = bytes.findIndex((byte) => byte !== 0);
+    return at === 0 || first < 0 ? 0 : at + first;
+  }
+  return 0;
+}
+
+/** What the file is, by its bytes from `offset` on, behind which tags may stand. */
+async function sniffBehind(readAt: ReadAt, offset: number): Promise<Container> {
+  let head = await readAt(offset, HEAD_BYTES);
+  let at = offset;
+  let isTagged = false;
+  for (let tags = 0; tags < MAX_TAGS && tagLength(head) > 0; tags += 1) {
+    at += tagLength(head);
+    head = await readAt(at, HEAD_BYTES);
+    isTagged = true;
+  }
+  if (isLaterChunk(head)) throw refuseDecoding('unsupported_format', LATER_CHUNK);
+  const found = isTagged ? sniffAfterTag(head) : sniffContainer(head);
+  if (found === null) throw refuseDecoding('unsupported_format', UNKNOWN_CONTENT);
+  return found;
+}
+
+const BOX_HEADER_BYTES = 16;
+/** A file that is recorded in fragments has two boxes for each, and no second file behind so many. */
+const MAX_BOXES = 1000;
+
+/** True where another MP4 begins behind the first one (ISO/IEC 14496-12, section 4.2). Decoders read one index alone. */
+async function isJoinedMp4(readAt: ReadAt): Promise<boolean> {
+  let hasIndex = false;
+  for (let [i, at] = [0, 0]; i < MAX_BOXES; i += 1) {
+    const box = await readAt(at, BOX_HEADER_BYTES);
+    if (box.length < BOX_HEADER_BYTES) return false;
+    const kind = box.toString('latin1', 4, 8);
+    if (hasIndex && kind === 'ftyp') return true;
+    hasIndex ||= kind === 'moov';
+    const size = box.readUInt32BE(0);
+    if (size !== 1 && size < 8) return false;
+    at += size === 1 ? Number(box.readBigUInt64BE(8)) : size;
+  }
+  return false;
+}
