@@ -6,11 +6,11 @@
  * speaks while the other one does is louder than the bleed and stays. Pure.
  */
 import { setImmediate } from 'node:timers/promises';
-import { joined } from './decoder.ts';
+import { joined, SAMPLE_RATE } from './decoder.ts';
 
 /** Samples of a window: 32 ms. A block of audio holds whole ones. */
 const WINDOW = 512;
-const windows = (sec: number) => Math.round((sec * 16_000) / WINDOW);
+const windows = (sec: number) => Math.round((sec * SAMPLE_RATE) / WINDOW);
 
 /** What is compared: a second, four times a second. */
 const EXCERPT = windows(1);

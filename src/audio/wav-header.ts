@@ -8,6 +8,7 @@ export interface PcmFormat {
   rate: number;
   /** Bytes of a sample: 1 (unsigned), or 2 to 4 (signed, little-endian). */
   width: number;
+  /** Interleaved. */
   channels: number;
 }
 

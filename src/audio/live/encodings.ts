@@ -1,5 +1,6 @@
 /** Raw bytes of audio, decoded and encoded: PCM, and the two laws of telephony (ITU-T G.711). */
 import { SAMPLE_RATE } from '../decoder.ts';
+import type { PcmFormat } from '../wav-header.ts';
 import { createResampler } from './resampler.ts';
 
 export type LiveEncoding = 'pcm16' | 'mulaw' | 'alaw';
@@ -12,16 +13,6 @@ export interface LiveFormat {
 
 /** Hz. Each has a small ratio to 16 kHz, so that the filter of the resampler stays small. */
 export const LIVE_RATES = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
-
-/** Integers, little-endian and signed; those of one byte are unsigned, as in wav. */
-export interface PcmFormat {
-  /** As in `LiveFormat`. */
-  rate: number;
-  /** The bytes of a sample, 1 to 4. */
-  width: number;
-  /** Interleaved channels, which are averaged to mono. */
-  channels: number;
-}
 
 /** Decodes bytes as they come to mono float32. It throws nothing: every byte sequence is a sound. */
 export interface LiveDecoder {
@@ -39,7 +30,7 @@ export function liveDecoder(format: LiveFormat): LiveDecoder {
   return { take: (bytes) => take(Float32Array.from(bytes, (byte) => table[byte] as number)), end };
 }
 
-/** As `liveDecoder`, for PCM of every width and number of channels. @param to the rate of the samples, Hz */
+/** As `liveDecoder`, for PCM of every width, whose channels are averaged. @param to the rate of the samples, Hz */
 export function pcmDecoder({ rate, width, channels }: PcmFormat, to: number = SAMPLE_RATE): LiveDecoder {
   const resampler = createResampler(rate, to);
   const frame = width * channels;

@@ -1,6 +1,7 @@
 /** Turns the data of a client's events into what the gateway works with. */
 import { z } from 'zod';
-import { LIVE_RATES, type PcmFormat } from '../../audio/live/encodings.ts';
+import { LIVE_RATES } from '../../audio/live/encodings.ts';
+import type { PcmFormat } from '../../audio/wav-header.ts';
 import { invalidValue } from '../../errors.ts';
 import type { TranscriptionRequest } from '../../transcription/request.ts';
 import { KEYWORDS, parseRequest } from '../../wire/request.ts';

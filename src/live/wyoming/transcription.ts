@@ -3,7 +3,8 @@
  * ends.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { type LiveDecoder, type PcmFormat, pcmDecoder } from '../../audio/live/encodings.ts';
+import { type LiveDecoder, pcmDecoder } from '../../audio/live/encodings.ts';
+import type { PcmFormat } from '../../audio/wav-header.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import {
