@@ -28,8 +28,8 @@ constexpr double kHeardAgain = 1.0 / 4;
 constexpr float kFadeSec = 0.01F; // from one to the other without a click
 // A longer loss is an error in the file. ffmpeg fills gaps up to the same length (`src/audio/ffmpeg.ts`).
 constexpr double kMaxLossSec = 600;
-// Encoders round to whole frames, so a header may name a little more than there is. `src/audio/open.ts` has
-// the same number.
+// Encoders round to whole frames, so a header may name a little more than there is. `src/audio/decoder.ts`
+// has the same number.
 constexpr double kEndSlackSec = 1;
 // Losses that are closer to each other than this are one, as are those after the most.
 constexpr double kApartSec = 1;

@@ -10,6 +10,12 @@ export const SAMPLE_RATE = 16_000;
  */
 export const BLOCK_SAMPLES = 500 * 512;
 
+/**
+ * Encoders pad to whole frames, so a header may name a little more than there is, and a file of exactly the longest
+ * length allowed must pass. The addon has the same number.
+ */
+export const LENGTH_SLACK_SEC = 1;
+
 /** The left or the right channel of a stereo file. */
 export type Channel = 0 | 1;
 
@@ -51,6 +57,43 @@ export interface DecoderLimits {
 /** A read after `close` fails. If it ended the stream instead, half of the audio would look like all of it. */
 export function closedWhileRead(): Error {
   return new Error('The audio was closed while it was being read');
+}
+
+/** A decoder at its first block. */
+export interface Opened {
+  decoder: Decoder;
+  first: Float32Array;
+  /** The number of the track, where the file has several. */
+  track?: number | undefined;
+}
+
+/** Closes a decoder without audio, and returns null then. */
+export async function readFirst(decoder: Decoder): Promise<Opened | null> {
+  let first: Float32Array | null = null;
+  try {
+    first = await decoder.read();
+  } finally {
+    if (first === null) await decoder.close();
+  }
+  return first === null ? null : { decoder, first };
+}
+
+/** A decoder with another `read` or `close`. */
+export function withOverrides(decoder: Decoder, changes: Partial<Pick<Decoder, 'read' | 'close'>>): Decoder {
+  return {
+    get durationSec() {
+      return decoder.durationSec;
+    },
+    get lost() {
+      return decoder.lost;
+    },
+    get sides() {
+      return decoder.sides;
+    },
+    read: () => decoder.read(),
+    close: () => decoder.close(),
+    ...changes,
+  };
 }
 
 /** All of the parts in one; a part alone is not copied. */

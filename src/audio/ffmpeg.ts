@@ -2,25 +2,23 @@
  * Decodes the formats that the addon cannot read with ffmpeg. The child process never outlives its decoder, and ends at
  * its timeout or at its limit of processor time or memory. Its pipe gives backpressure.
  */
-import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { resolve as absolute } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { onAbort } from '../abort.ts';
-import { GatewayError } from '../errors.ts';
+import type { GatewayError } from '../errors.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
 import { readEdited } from './edits.ts';
+import { decodingArguments, LONGEST_GAP_SEC } from './ffmpeg-arguments.ts';
 import { type Notes, readNotes } from './ffmpeg-notes.ts';
-import { type Ffmpeg, ffmpegCommand, isNotStarted } from './find-ffmpeg.ts';
+import { type Exit, type Ffmpeg, isCutShort, isNotStarted, startFfmpeg } from './ffmpeg-process.ts';
 import { createMidSide } from './mid-side.ts';
 import { refuseAudio, refuseChannels, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 import type { Track } from './tracks.ts';
 
-/** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
-export const ENDED_BY_SIGNAL = 255;
+/** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
+const NAMES_LENGTH = new Set(['aiff', 'asf', 'au', 'avi', 'flv', 'matroska', 'mov', 'tta', 'wv']);
 
 export interface FfmpegDecoder extends Decoder {
   /** The audio tracks of the file. Resolves when the first block is read, or the process has ended. */
@@ -40,14 +38,14 @@ export async function openFfmpegDecoder(
 ): Promise<FfmpegDecoder> {
   const { blockSamples, channel, track = 0, signal } = limits;
   signal?.throwIfAborted();
-  const { child, exited, fed, kill } = await startDecoding(path, container, ffmpeg, limits);
+  const { stdout, stderr, exited, fed, kill } = await startDecoding(path, container, ffmpeg, limits);
   const leaving = onAbort(signal, kill);
   const beforeTimeout = createTimeout(kill);
-  const notes = readNotes(child.stderr, LONGEST_GAP_SEC, container.isDamaged === true);
+  const notes = readNotes(stderr, LONGEST_GAP_SEC, container.isDamaged === true);
   let delivered = 0;
   let closed = false;
   const isMono = async () => (await notes.tracks)[track]?.layout === 'mono';
-  const fill = createPcmReader(child.stdout, notes, () => closed, channel === undefined, isMono);
+  const fill = createPcmReader(stdout, notes, () => closed, channel === undefined, isMono);
   let sides: Float32Array | null = null;
 
   /** @throws unless ffmpeg has read the file to its end */
@@ -97,7 +95,7 @@ export async function openFfmpegDecoder(
       leaving[Symbol.dispose]();
       kill();
       // The 'close' event comes only when the pipe is empty or destroyed.
-      child.stdout.destroy();
+      stdout.destroy();
       await exited;
     },
   };
@@ -108,18 +106,13 @@ const timeLimit = (kind: 'cpuMs' | 'wallMs', audioSec: number, { limits }: Ffmpe
   limits[kind] + (audioSec / limits.audioSecPerSec) * 1000;
 
 async function startDecoding(path: string, container: Container, ffmpeg: Ffmpeg, limits: DecoderLimits) {
-  const [command, args] = ffmpegCommand(
+  const child = await startFfmpeg(
     ffmpeg,
-    ffmpegArguments(path, container, limits),
+    decodingArguments(path, container, limits),
     timeLimit('cpuMs', limits.maxAudioSec, ffmpeg),
+    container.edits === undefined ? 'ignore' : 'pipe',
   );
-  const child = await startFfmpeg(command, args, container.edits === undefined ? 'ignore' : 'pipe');
-  child.on('error', () => {}); // a kill fails when the process has already ended
-  const exited = new Promise<Exit>((resolve) => {
-    child.once('close', (code, endSignal) => resolve({ code, endSignal }));
-  });
-  const fed = feed(child.stdin, path, container);
-  return { child, exited, fed, kill: () => child.kill('SIGKILL') };
+  return { ...child, fed: feed(child.stdin, path, container) };
 }
 
 /**
@@ -136,28 +129,23 @@ async function feed(stdin: Writable | null, path: string, { edits = [] }: Contai
   if (broken !== undefined) throw broken;
 }
 
-interface Exit {
-  code: number | null;
-  endSignal: string | null;
-}
-
 const WITHOUT_INDEX =
   'the file is an MP4 or M4A without its index (the moov box), which says where the sound is and mostly stands at the ' +
   'end. Was a recording or an upload stopped before its end? Send the whole file';
 
 /** Why the audio cannot be read, as the end of the process shows it; null where ffmpeg has read all of it. */
 function refusalOf(
-  { code, endSignal }: Exit,
+  exit: Exit,
   isEmpty: boolean,
   { noStream, noIndex }: Notes,
   container: Container,
 ): GatewayError | null {
   // A limit ended the decoding, not the end of the file. The part decoded so far must not pass for the whole.
-  if (endSignal !== null || code === ENDED_BY_SIGNAL)
+  if (isCutShort(exit))
     return refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
   if (!isEmpty) return null;
   if (noStream) return refuseAudio('no_audio_stream');
-  if (code === 0) return refuseAudio('empty_audio');
+  if (exit.code === 0) return refuseAudio('empty_audio');
   return refuseDecoding(
     'undecodable_audio',
     noIndex ? WITHOUT_INDEX : `the file looks like ${container.name} but is damaged`,
@@ -261,119 +249,4 @@ function createPcmReader(
 function refuseOtherThanStereo(layout: string | undefined, limits: DecoderLimits): void {
   if (layout === undefined || ['stereo', 'downmix', '2 channels'].includes(layout)) return;
   throw refuseChannels(layout === 'mono' ? 1 : layout, limits);
-}
-
-const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
-
-/** Starts the command that runs ffmpeg, with its standard output and its errors as pipes. */
-export async function startFfmpeg(command: string, args: string[], stdin: 'ignore' | 'pipe' = 'ignore') {
-  try {
-    const stdio: StdioOptions = [stdin, 'pipe', 'pipe'];
-    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio }) as ChildProcessByStdio<
-      Writable | null,
-      Readable,
-      Readable
-    >;
-    try {
-      await once(child, 'spawn');
-      return child;
-    } catch (error) {
-      for (const pipe of child.stdio) pipe?.destroy(); // nothing else closes those of a process that did not start
-      throw error;
-    }
-  } catch (error) {
-    throw REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')
-      ? new GatewayError('out_of_memory', {}, { cause: error })
-      : error;
-  }
-}
-
-/** A longer gap is an error in the file; ffmpeg would hold all of its silence in memory. */
-const LONGEST_GAP_SEC = 600;
-/** A shorter one may be the rounding of the clock of the container. */
-const SHORTEST_GAP_SEC = 0.01;
-/** Where ffmpeg tells of damage, it is between two times that are printed this far from each other. */
-const PRINT_SEC = 0.25;
-/** What the filters remember from frame to frame, in seconds. */
-const [END, BEGIN, TAKEN_OFF, NEXT_PRINT] = ['ld(0)', 'ld(1)', 'ld(2)', 'ld(3)'];
-/**
- * Gives each frame of sound the time that it has in the file, but never one before the end of the sound so far: files that
- * were joined begin again at 0, and nothing may be lost. A frame without a time follows the last one, because NaN is
- * between no two numbers. The expression is one of ffmpeg's `asetpts`, which begins anew where the rate or the channels
- * change. It prints when the sound begins, the time as it goes on, and with a minus the length of each gap.
- */
-const FROM_TIMES = [
-  `st(1,PTS*TB-${TAKEN_OFF})`,
-  `if(gt(${BEGIN}-${END},${LONGEST_GAP_SEC}),st(2,${TAKEN_OFF}+${BEGIN}-${END}))`,
-  `st(1,if(between(${BEGIN}-${END},0,${LONGEST_GAP_SEC}),${BEGIN},${END}))`,
-  `st(4,gt(N,0)*gt(${BEGIN}-${END},${SHORTEST_GAP_SEC}))`,
-  `if(ld(4),print(${END}-${BEGIN}))`,
-  `if(ld(4)+gte(${BEGIN},${NEXT_PRINT}),st(3,print(${BEGIN})+${PRINT_SEC}))`,
-  `st(0,${BEGIN}+S/SR)`,
-  `${BEGIN}/TB`,
-].join(';');
-/** Prints the time as the sound goes on, where the file has no clock. */
-const COUNTED = `st(1,NB_CONSUMED_SAMPLES/SR);if(gte(${BEGIN},${NEXT_PRINT}),st(3,print(${BEGIN})+${PRINT_SEC}));PTS`;
-/** Writes silence where recorders left out what was silent. */
-const FILL_GAPS = 'aresample=async=1';
-/**
- * The average of all channels, and beside it half the difference of two. Both come to the rate by themselves, so the
- * average is to the last bit what it is alone.
- */
-const midSide = (rate: string) =>
-  [
-    `asplit[all][two];[all]aformat=channel_layouts=mono,${rate}[mid]`,
-    `[two]aformat=channel_layouts=stereo,pan=mono|c0=0.5*c0-0.5*c1,${rate}[side]`,
-    '[mid][side]join=inputs=2:channel_layout=stereo',
-  ].join(';');
-/** The demuxers of the formats whose header names the length. That of others is what their last packet says. */
-const NAMES_LENGTH = new Set(['aiff', 'asf', 'au', 'avi', 'flv', 'matroska', 'mov', 'tta', 'wv']);
-/** The demuxers of the formats that have a clock. */
-const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta']);
-/**
- * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It
- * leaves that time where the file is moved, even by a microsecond.
- */
-const KEEP_TIMES = ['-dts_delta_threshold', String(LONGEST_GAP_SEC), '-itsoffset', '0.000001'];
-
-/** An audio track of the file, read by the one demuxer and no protocol but `file`, or by a pipe. */
-export function inputArguments(
-  path: string,
-  { demuxer, edits }: Pick<Container, 'demuxer' | 'edits'>,
-  track = 0,
-): string[] {
-  const [protocol, input] = edits === undefined ? ['file', `file:${absolute(path)}`] : ['pipe', 'pipe:0'];
-  return [
-    ...['-protocol_whitelist', protocol, '-format_whitelist', demuxer, '-f', demuxer],
-    // An mp4 may name another file as its media. ffmpeg's default is off, and here it must stay off.
-    ...(demuxer === 'mov' ? ['-enable_drefs', '0', '-use_absolute_path', '0'] : []),
-    ...['-i', input, '-vn', '-sn', '-dn', '-map', `0:a:${track}`],
-  ];
-}
-
-function ffmpegArguments(
-  path: string,
-  container: Container,
-  { maxAudioSec, channel, track }: Pick<DecoderLimits, 'maxAudioSec' | 'channel' | 'track'>,
-): string[] {
-  const { demuxer, isChained } = container;
-  const isTimed = TIMED.has(demuxer) && isChained !== true;
-  // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
-  const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
-  const decoded = channel === undefined ? [midSide(rate)] : [`pan=mono|c0=c${channel}`, rate];
-  // The gaps are filled last, because their silence is the smallest then.
-  const filters = isTimed
-    ? [`asetpts='${FROM_TIMES}'`, ...decoded, FILL_GAPS]
-    : [`asetpts='${COUNTED}'`, ...decoded];
-  return [
-    // ffmpeg prints the duration only at the level "info".
-    ...['-hide_banner', '-v', 'level+info', '-nostats', '-nostdin', '-threads', '1'],
-    ...KEEP_TIMES,
-    ...inputArguments(path, container, track),
-    // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
-    // clips.
-    ...['-rematrix_maxval', '1', '-af', filters.join()],
-    // One second more than `open.ts` allows, so that it sees when a file is too long.
-    ...['-t', String(maxAudioSec + 2), '-f', 'f32le', 'pipe:1'],
-  ];
 }

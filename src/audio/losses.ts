@@ -2,10 +2,8 @@
  * What of the audio was lost to damage, from what ffmpeg prints as it decodes: times of the sound, gaps in it, and words
  * about damage. A gap alone is none, because recorders leave out what is silent. Pure.
  */
-import type { Loss } from './decoder.ts';
+import { LENGTH_SLACK_SEC, type Loss } from './decoder.ts';
 
-/** Encoders round to whole frames, so a header may name a little more than there is; the addon has the same number. */
-const END_SLACK_SEC = 1;
 /** Losses that are closer to each other than this are one, as are those after the most. */
 const APART_SEC = 1;
 const MOST = 256;
@@ -68,12 +66,13 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
     },
     end(heardSec, namedSec, isAlone) {
       // The last packet is read before what stands ahead of it is heard.
-      if (cut !== null && heardSec - cut.endSec < END_SLACK_SEC) found.splice(0, found.length, ...cut.before);
+      if (cut !== null && heardSec - cut.endSec < LENGTH_SLACK_SEC)
+        found.splice(0, found.length, ...cut.before);
       // What comes last may have a wrong time.
       while ((found.at(-1)?.startSec ?? 0) > heardSec) found.pop();
       const last = found.pop();
       if (last !== undefined) found.push({ ...last, endSec: Math.min(last.endSec, heardSec) });
-      const isShort = namedSec !== null && namedSec - heardSec > END_SLACK_SEC;
+      const isShort = namedSec !== null && namedSec - heardSec > LENGTH_SLACK_SEC;
       if (isShort && (isAlone || toldSec !== null)) add(heardSec, namedSec);
       else if (toldSec !== null && isMoreThanCut) add(Math.min(toldSec, heardSec), heardSec);
     },

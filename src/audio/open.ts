@@ -3,46 +3,31 @@
  * the formats that it reads, and ffmpeg, where there is one, decodes the others and the rare encodings in a known
  * container.
  */
-
 import type { NativeEngine } from '../engine/types.ts';
-import { GatewayError } from '../errors.ts';
-import type { ProcessPlaces } from '../limits/process-places.ts';
 import {
   BLOCK_SAMPLES,
   type Channel,
-  type Decoder,
   type DecoderLimits,
+  LENGTH_SLACK_SEC,
   type Loss,
+  type Opened,
+  readFirst,
   SAMPLE_RATE,
 } from './decoder.ts';
-import { openFfmpegDecoder } from './ffmpeg.ts';
-import type { Ffmpeg } from './find-ffmpeg.ts';
 import { isBadAudio, openNativeDecoder } from './native-decoder.ts';
-import { refuseAudio, refuseDecoding, refuseLength } from './refusal.ts';
-import { withoutRepeats } from './repeated-bytes.ts';
+import { type FfmpegOptions, openWithFfmpeg } from './open-with-ffmpeg.ts';
+import { refuseLength } from './refusal.ts';
 import type { Container } from './sniff.ts';
 import { sniffFile } from './sniff-file.ts';
-import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from './tracks.ts';
+import { requireTrack } from './tracks.ts';
 
-/** Encoders pad to whole frames, and a file of exactly the longest length allowed must pass. */
-const LENGTH_SLACK_SEC = 1;
-
-export interface OpenAudioOptions extends TrackWish {
+export interface OpenAudioOptions extends FfmpegOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
-  /**
-   * The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. A function is called only for
-   * audio that the addon does not decode, because to look for ffmpeg takes longer than to decode most files.
-   */
-  ffmpeg: Ffmpeg | null | (() => Promise<Ffmpeg | null>);
-  /** Bounds the processes of ffmpeg; absent where one caller opens one file at a time. */
-  places?: ProcessPlaces;
   maxAudioSec: number;
   /** The channel of a stereo file that the source has; absent for the average of all channels. */
   channel?: Channel | undefined;
   channelField?: DecoderLimits['channelField'];
   signal?: AbortSignal | undefined;
-  /** The client, as `networkOf` names it. Clients share the processes of ffmpeg. */
-  network?: string | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
   blockSamples?: number;
 }
@@ -67,8 +52,6 @@ export interface AudioSource extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-type Opened = { decoder: Decoder; first: Float32Array; track?: number | undefined };
-
 /**
  * Opens a file and decodes its first block, so that a file which cannot be transcribed is refused (GatewayError, 400)
  * before the request takes the slot. The caller has to close the source.
@@ -80,7 +63,7 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
   const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, channelField, track, signal };
   const opened =
     (container.native ? await openNatively(path, options, limits) : null) ??
-    (await openExternally(path, container, options, limits));
+    (await openWithFfmpeg(path, container, options, limits));
   try {
     return createSource(container, opened, limits);
   } catch (error) {
@@ -104,141 +87,6 @@ async function openNatively(
     if (isBadAudio(error)) return null;
     throw error;
   }
-}
-
-async function openExternally(
-  path: string,
-  container: Container,
-  options: OpenAudioOptions,
-  limits: DecoderLimits,
-): Promise<Opened> {
-  const { ffmpeg: given, places, network = '' } = options;
-  const ffmpeg = typeof given === 'function' ? await given() : given;
-  if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
-  const place = await places?.take(network, limits.signal);
-  const ends = [limits.signal, place?.signal].filter((signal) => signal !== undefined);
-  const own = { ...limits, signal: AbortSignal.any(ends) };
-  try {
-    const attempt = (track: number | undefined, more?: Partial<DecoderLimits>) =>
-      attemptTrack(path, container, ffmpeg, { ...own, track, ...more });
-    const { decoder, ...opened } = await openTrack(attempt, options);
-    return { ...opened, decoder: holding(decoder, place) };
-  } catch (error) {
-    place?.[Symbol.dispose]();
-    throw error;
-  }
-}
-
-/** A track that was tried: it is open at its first block, or there is an error. */
-interface Attempt {
-  /** All audio tracks of the file. */
-  tracks: readonly Track[];
-  opened: Opened | null;
-  error?: unknown;
-}
-type AttemptTrack = (track: number | undefined, more?: Partial<DecoderLimits>) => Promise<Attempt>;
-
-async function attemptTrack(
-  path: string,
-  container: Container,
-  ffmpeg: Ffmpeg,
-  limits: DecoderLimits,
-): Promise<Attempt> {
-  const decoder = await openFfmpegDecoder(path, container, ffmpeg, limits);
-  try {
-    const opened = await readFirst(withoutRepeats(decoder, path, container, ffmpeg, limits));
-    if (opened === null) throw refuseAudio('empty_audio');
-    return { tracks: await decoder.tracks(), opened };
-  } catch (error) {
-    return { tracks: await decoder.tracks(), opened: null, error };
-  }
-}
-
-/** Opens the track that the request names, or the best one of several. */
-async function openTrack(attempt: AttemptTrack, { track: named, isLanguage }: TrackWish): Promise<Opened> {
-  const start = await attempt(named);
-  const { tracks } = start;
-  if (tracks.length > 0) requireTrack(named, tracks.length);
-  if (tracks.length < 2) return openedOf(start);
-  if (named !== undefined) return { ...openedOf(start), track: named };
-  await start.opened?.decoder.close();
-  const best = bestTracks(tracks, isLanguage);
-  const track = (await firstWithSound(attempt, best)) ?? best[0] ?? 0;
-  return { ...openedOf(await attempt(track)), track };
-}
-
-/** The first of the tracks that is not silent throughout. Each is heard by a process of its own, to its first sound. */
-async function firstWithSound(attempt: AttemptTrack, tracks: readonly number[]): Promise<number | undefined> {
-  for (const track of tracks) {
-    const { opened, error } = await attempt(track, { channel: undefined });
-    if (opened === null && !isAboutFile(error)) throw error;
-    if (opened !== null && (await hasSound(opened))) return track;
-  }
-  return undefined;
-}
-
-/** Ends at the first sound, and closes the decoder. */
-async function hasSound({ decoder, first }: Opened): Promise<boolean> {
-  try {
-    for (let block: Float32Array | null = first; block !== null; block = await decoder.read())
-      if (!isSilent(block)) return true;
-    return false;
-  } catch (error) {
-    if (isAboutFile(error)) return false;
-    throw error;
-  } finally {
-    await decoder.close();
-  }
-}
-
-const isAboutFile = (error: unknown) => error instanceof GatewayError && error.param === 'file';
-
-function openedOf({ opened, error }: Attempt): Opened {
-  if (opened === null) throw error;
-  return opened;
-}
-/** A decoder that frees the place of its process when it is closed. */
-function holding(decoder: Decoder, place: Disposable | undefined): Decoder {
-  return {
-    get durationSec() {
-      return decoder.durationSec;
-    },
-    get lost() {
-      return decoder.lost;
-    },
-    get sides() {
-      return decoder.sides;
-    },
-    read: () => decoder.read(),
-    async close() {
-      try {
-        await decoder.close();
-      } finally {
-        place?.[Symbol.dispose]();
-      }
-    },
-  };
-}
-
-function refuseWithoutFfmpeg({ name, native, edits }: Container): Error {
-  const remedy = 'ffmpeg, which this server does not have or may not use (on Debian: apt-get install ffmpeg)';
-  if (edits !== undefined)
-    return refuseDecoding('undecodable_audio', `the ${name} is damaged; to read it all needs ${remedy}`);
-  if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
-  return refuseDecoding(
-    'undecodable_audio',
-    `the file looks like ${name} but holds no audio that can be decoded here; its rarer encodings need ${remedy}`,
-  );
-}
-
-async function readFirst(decoder: Decoder): Promise<Opened | null> {
-  let first: Float32Array | null = null;
-  try {
-    first = await decoder.read();
-  } finally {
-    if (first === null) await decoder.close();
-  }
-  return first === null ? null : { decoder, first };
 }
 
 function createSource(

@@ -9,9 +9,9 @@
  */
 import { stat } from 'node:fs/promises';
 import { onAbort } from '../abort.ts';
-import { type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
-import { ENDED_BY_SIGNAL, inputArguments, startFfmpeg } from './ffmpeg.ts';
-import { type Ffmpeg, ffmpegCommand } from './find-ffmpeg.ts';
+import { type Decoder, type DecoderLimits, SAMPLE_RATE, withOverrides } from './decoder.ts';
+import { inputArguments } from './ffmpeg-arguments.ts';
+import { type Ffmpeg, isCutShort, startFfmpeg } from './ffmpeg-process.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
@@ -46,16 +46,7 @@ export function withoutRepeats(
       throw refuseAudio('repeated_audio');
   }
 
-  return {
-    get durationSec() {
-      return decoder.durationSec;
-    },
-    get lost() {
-      return decoder.lost;
-    },
-    get sides() {
-      return decoder.sides;
-    },
+  return withOverrides(decoder, {
     async read() {
       const block = await decoder.read();
       samples += block?.length ?? 0;
@@ -70,7 +61,7 @@ export function withoutRepeats(
       closing.abort();
       await Promise.all([decoder.close(), looking]);
     },
-  };
+  });
 }
 
 /** True when the packets of the audio have more than `bytes` bytes together. */
@@ -83,28 +74,25 @@ async function hasMoreInPackets(
   signal.throwIfAborted();
   const { cpuMs, wallMs } = ffmpeg.limits;
   const options = ['-hide_banner', '-v', 'quiet', '-nostdin'];
-  const child = await startFfmpeg(
-    ...ffmpegCommand(ffmpeg, [...options, ...input, '-c', 'copy', '-f', 'data', 'pipe:1'], cpuMs),
+  const output = ['-c', 'copy', '-f', 'data', 'pipe:1'];
+  const { stdout, stderr, exited, kill } = await startFfmpeg(
+    ffmpeg,
+    [...options, ...input, ...output],
+    cpuMs,
   );
-  const exited = new Promise<[code: number | null, endSignal: string | null]>((resolve) => {
-    child.once('close', (...how) => resolve(how));
-  });
-  const kill = () => child.kill('SIGKILL');
   const late = setTimeout(kill, wallMs);
-  child.on('error', () => {}); // a kill fails when the process has already ended
   using _left = onAbort(signal, kill);
-  child.stderr.resume();
+  stderr.resume();
   let read = 0;
-  child.stdout.on('data', (packets: Buffer) => {
+  stdout.on('data', (packets: Buffer) => {
     read += packets.length;
     if (read > bytes) kill();
   });
-  const [code, endSignal] = await exited;
+  const exit = await exited;
   clearTimeout(late);
   signal.throwIfAborted();
-  const isCutShort = endSignal !== null || code === ENDED_BY_SIGNAL;
   // ffmpeg gives what it can read of a damaged file, and may fail then.
-  if (read <= bytes && (isCutShort || (code !== 0 && read === 0)))
+  if (read <= bytes && (isCutShort(exit) || (exit.code !== 0 && read === 0)))
     throw refuseDecoding('undecodable_audio', 'decoding it takes more memory or time than is allowed');
   return read > bytes;
 }

@@ -4,7 +4,7 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ffmpeg } from '../../src/audio/find-ffmpeg.ts';
+import type { Ffmpeg } from '../../src/audio/ffmpeg-process.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import {
   collect,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, statSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Ffmpeg } from '../../src/audio/find-ffmpeg.ts';
+import type { Ffmpeg } from '../../src/audio/ffmpeg-process.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import {
   folder,

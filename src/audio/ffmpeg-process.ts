@@ -1,0 +1,106 @@
+/** Runs ffmpeg under limits. */
+import { type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+import { GatewayError } from '../errors.ts';
+import type { Budgets } from '../limits/budgets.ts';
+
+/** POSIX has `sh` on every machine. Its `ulimit` sets the limits, which stay with the program that `exec` runs. */
+export const SHELL = '/bin/sh';
+/** `sh` itself exits with 126 or 127 when it cannot run the program, so 125 is free for limits that cannot be set. */
+const NOT_LIMITED = 125;
+
+/** ffmpeg catches SIGXCPU, which the limit of processor time sends, and exits with this code. */
+const ENDED_BY_SIGNAL = 255;
+
+/** An ffmpeg that runs, and the limits under which it does. */
+export interface Ffmpeg {
+  path: string;
+  /** The version that ffmpeg prints, such as `5.1.9`. */
+  version: string;
+  limits: Budgets['ffmpeg'];
+}
+
+/**
+ * The command that runs ffmpeg under limits, so that a crafted file cannot use up the memory or the processor of the
+ * machine. ffmpeg can write to its pipe, and to no file.
+ * @param cpuMs the longest processor time
+ */
+export function ffmpegCommand({ path, limits }: Ffmpeg, args: string[], cpuMs: number): [string, string[]] {
+  const options = {
+    c: 0, // core dumps
+    f: Math.floor(limits.fileBytes / 512),
+    n: limits.openFiles,
+    t: Math.ceil(cpuMs / 1000),
+    v: Math.floor(limits.addressSpaceBytes / 1024),
+  };
+  const setLimits = Object.entries(options).map(([option, value]) => `ulimit -${option} ${value}`);
+  const script = `{ ${setLimits.join(' && ')}; } 2>/dev/null || exit ${NOT_LIMITED}; exec "$@"`;
+  return [SHELL, ['-c', script, SHELL, path, ...args]];
+}
+
+/** True for the exit codes with which ffmpeg did not run at all. */
+export function isNotStarted(exitCode: number | null): boolean {
+  return exitCode !== null && exitCode >= NOT_LIMITED && exitCode <= 127;
+}
+
+const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
+
+/** How a process ended: by itself, or by a signal. */
+export interface Exit {
+  code: number | null;
+  endSignal: string | null;
+}
+
+/** True where ffmpeg was ended by a signal or by a limit. */
+export const isCutShort = ({ code, endSignal }: Exit) => endSignal !== null || code === ENDED_BY_SIGNAL;
+
+export interface FfmpegProcess {
+  /** Null unless its input is piped. */
+  stdin: Writable | null;
+  stdout: Readable;
+  stderr: Readable;
+  /** Resolves when the process is gone and its pipes are empty or destroyed. */
+  exited: Promise<Exit>;
+  kill(): void;
+}
+
+/**
+ * Starts ffmpeg under its limits, with its standard output and its errors as pipes.
+ * @param cpuMs the longest processor time
+ */
+export async function startFfmpeg(
+  ffmpeg: Ffmpeg,
+  args: string[],
+  cpuMs: number,
+  stdin: 'ignore' | 'pipe' = 'ignore',
+): Promise<FfmpegProcess> {
+  const child = await spawnProgram(ffmpegCommand(ffmpeg, args, cpuMs), [stdin, 'pipe', 'pipe']);
+  child.on('error', () => {}); // a kill fails when the process has already ended
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('close', (code, endSignal) => resolve({ code, endSignal }));
+  });
+  const { stdin: input, stdout, stderr } = child;
+  return { stdin: input, stdout, stderr, exited, kill: () => child.kill('SIGKILL') };
+}
+
+async function spawnProgram([command, args]: [string, string[]], stdio: StdioOptions) {
+  try {
+    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio }) as ChildProcessByStdio<
+      Writable | null,
+      Readable,
+      Readable
+    >;
+    try {
+      await once(child, 'spawn');
+      return child;
+    } catch (error) {
+      for (const pipe of child.stdio) pipe?.destroy(); // nothing else closes those of a process that did not start
+      throw error;
+    }
+  } catch (error) {
+    throw REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')
+      ? new GatewayError('out_of_memory', {}, { cause: error })
+      : error;
+  }
+}
