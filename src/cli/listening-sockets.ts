@@ -71,7 +71,7 @@ export async function listen(
   return (server.address() as AddressInfo | null)?.port ?? 0;
 }
 
-/** Who comes through a Unix socket has no address, and is on this machine: limits, logs and SVC_TRUST_PROXY see loopback. */
+/** A client of a Unix socket has no address, and is on this machine: limits, logs and SVC_TRUST_PROXY see loopback. */
 function comesFromLoopback(socket: Socket): void {
   Object.defineProperty(socket, 'remoteAddress', { value: LOOPBACK });
 }

@@ -91,7 +91,7 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     yield* files;
   }
   const inParts = comesInParts(fields, config);
-  // Somebody looks on, and what they see has one place.
+  // The bar is for a person at a terminal, and there is room for one.
   const isWatched = isTerminal(stderr) && options.jobs === 1 && !options.json && !watch;
   const createBar = isWatched ? (await import('./audio-bar.ts')).createAudioBar : null;
   let failures = 0;

@@ -5,8 +5,8 @@
  */
 import { onAbort } from '../abort.ts';
 import { liveDecoder } from '../audio/live/encodings.ts';
-import type { KeptHold } from '../engine/kept-hold.ts';
 import type { Hold } from '../engine/slot.ts';
+import type { SlotHandover } from '../engine/slot-handover.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError } from '../errors.ts';
 import { Echo } from './echo.ts';
@@ -200,7 +200,7 @@ export class Conversation {
    * @param isTurn whether its speaker has ended it with a pause, and not the client with a commit
    * @param slot what its text was computed with; the answer takes it over
    */
-  transcribed(id: string, text: string, isTurn: boolean, slot?: KeptHold): void {
+  transcribed(id: string, text: string, isTurn: boolean, slot?: SlotHandover): void {
     const item = this.#history.find(id);
     if (item?.kind === 'message') item.parts = [{ kind: 'audio', text }];
     const endedAt = this.#untranscribed.get(id)?.endedAt;
@@ -274,7 +274,7 @@ export class Conversation {
     this.#inConversation()?.stop.abort(new Cancelled(reason));
   }
 
-  #answerUtterance(speechEndedAt?: number, slot?: KeptHold): void {
+  #answerUtterance(speechEndedAt?: number, slot?: SlotHandover): void {
     if (!this.#settings.answersUtterances) return;
     if (this.#inConversation() !== undefined) {
       this.#isAnswerDue = true;

@@ -1,7 +1,7 @@
 /**
  * The addon that is compiled already, and the libraries for GPUs (scripts/pack.mjs). The addon comes in a package of its
- * own for each platform, which npm installs along with this one where the platform is its own. A library for GPUs is
- * installed by who has one, beside voxgate.
+ * own for each platform, which npm installs along with this one where the platform is its own. A library for a GPU
+ * is a package that operators with such a GPU install beside voxgate.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,7 +1,7 @@
 /**
- * Who has what there is a bounded number of: uploads, live sessions, processes, places in a queue, bytes of memory. It is
- * a semaphore that is fair by client network: when all is taken, the network that holds most gives something up to a
- * newcomer that would hold clearly less. Otherwise the newcomer is refused, or waits. So no client keeps the others out.
+ * A semaphore that is fair by client network, for uploads, live sessions, processes, places in a queue and bytes of
+ * memory. When all of it is taken, the network that holds most gives something up to a newcomer that would hold clearly
+ * less. Otherwise the newcomer is refused, or waits. So no client keeps the others out.
  *
  * Each use says which holder of the crowded network gives way, and ends its work. Two limits are not made with it: wrong
  * keys are a rate limit (`key-guesses.ts`), and connections are too many to be searched (`connections.ts`).

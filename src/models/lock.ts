@@ -1,5 +1,5 @@
 /**
- * Lets only one process at a time work on a model. A lock is a file that its owner touches regularly. It is dead when
+ * Lets only one process at a time work on a model. A lock is a file that its owner touches regularly. It is stale when
  * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
  * after a crash on another host of a shared disk.
  */
@@ -13,15 +13,15 @@ import { watchUnchanged } from '../unchanged.ts';
 interface LockTimes {
   /** The time between two touches of the lock file by its owner. */
   touchMs: number;
-  /** A lock that was not touched while it was watched for this long is dead. */
-  deadMs: number;
+  /** A lock that was not touched while it was watched for this long is stale. */
+  staleMs: number;
   /** The time between two tries to get the lock. */
   pollMs: number;
 }
 
-const TIMES: LockTimes = { touchMs: 5000, deadMs: 60_000, pollMs: 300 };
+const TIMES: LockTimes = { touchMs: 5000, staleMs: 60_000, pollMs: 300 };
 
-/** Marks of the locks that this process holds. After the restart of a container, a dead lock can have its pid. */
+/** Marks of the locks that this process holds. After the restart of a container, a stale lock can have its pid. */
 const held = new Set<string>();
 
 export interface Lock {
@@ -41,19 +41,19 @@ export async function acquireLock(
   times: LockTimes = TIMES,
 ): Promise<Lock> {
   const mark = JSON.stringify({ pid: process.pid, host: hostname(), nonce: Math.random() });
-  const findDead = createWatch(path, times.deadMs);
+  const findStale = createWatch(path, times.staleMs);
   for (;;) {
     signal.throwIfAborted();
-    held.add(mark); // must come before the file exists, or a call in this process could take the lock for dead
+    held.add(mark); // must come before the file exists, or a call in this process could take the lock for stale
     const created = await create(path, mark).catch((error) => {
       held.delete(mark);
       throw error;
     });
     if (created) return hold(path, mark, times);
     held.delete(mark);
-    const dead = await findDead();
-    if (dead !== null) {
-      await takeAway(path, dead);
+    const stale = await findStale();
+    if (stale !== null) {
+      await removeStale(path, stale);
       continue;
     }
     onWait();
@@ -67,7 +67,7 @@ async function create(path: string, mark: string): Promise<boolean> {
     try {
       await handle.writeFile(mark);
     } catch (error) {
-      // A file without its owner would hold everyone up until it counts as dead.
+      // A file without its owner would hold everyone up until it counts as stale.
       await rm(path, { force: true });
       throw error;
     } finally {
@@ -81,14 +81,14 @@ async function create(path: string, mark: string): Promise<boolean> {
 }
 
 /**
- * Removes the lock that was found dead, and no other one: the lock is renamed first, so that only one process has it. It
+ * Removes the lock that was found stale, and no other one: the lock is renamed first, so that only one process has it. It
  * may be that of a process which was faster, and is then put back, unless a third one has made its own meanwhile.
  */
-async function takeAway(path: string, dead: string): Promise<void> {
-  const aside = `${path}.dead.${randomUUID()}`;
+async function removeStale(path: string, stale: string): Promise<void> {
+  const aside = `${path}.stale.${randomUUID()}`;
   try {
     await rename(path, aside);
-    if ((await look(aside)).shows !== dead) await link(aside, path);
+    if ((await stateOf(aside)).shows !== stale) await link(aside, path);
   } catch {
     // Another process was faster again. The next try to create the lock shows who holds it.
   } finally {
@@ -111,23 +111,23 @@ function hold(path: string, mark: string, times: LockTimes): Lock {
   };
 }
 
-/** What a lock file shows is other for another lock, and after each touch. */
-async function look(path: string): Promise<{ text: string; shows: string }> {
+/** The content of a lock file, and a text that differs for another lock and after each touch. */
+async function stateOf(path: string): Promise<{ text: string; shows: string }> {
   const [{ ino, mtimeMs }, text] = await Promise.all([stat(path), readFile(path, 'utf8')]);
   return { text, shows: `${ino} ${mtimeMs} ${text}` };
 }
 
-/** Returns a function that looks at the lock file again. It gives what the lock shows if its owner is dead, else null. */
-function createWatch(path: string, deadMs: number): () => Promise<string | null> {
+/** Returns a function that checks the lock file again. It gives the state of a stale lock, else null. */
+function createWatch(path: string, staleMs: number): () => Promise<string | null> {
   const unchangedMs = watchUnchanged();
   return async () => {
     try {
-      const { text, shows } = await look(path);
-      if (unchangedMs(shows) > deadMs) return shows;
+      const { text, shows } = await stateOf(path);
+      if (unchangedMs(shows) > staleMs) return shows;
       const owner = parseOwner(text);
       if (owner === null || owner.host !== hostname()) return null;
-      const lives = owner.pid === process.pid ? held.has(text) : isAlive(owner.pid);
-      return lives ? null : shows;
+      const isHeld = owner.pid === process.pid ? held.has(text) : isAlive(owner.pid);
+      return isHeld ? null : shows;
     } catch {
       return null; // the lock was released meanwhile
     }

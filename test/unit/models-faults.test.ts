@@ -83,7 +83,7 @@ test('of two processes that find a lock dead, the slower one does not take that 
     waits += 1;
     if (waits === 20) calledOff.abort(new Error('called off'));
   };
-  const slower = acquireLock(path, calledOff.signal, onWait, { touchMs: 1000, deadMs: 60_000, pollMs: 10 });
+  const slower = acquireLock(path, calledOff.signal, onWait, { touchMs: 1000, staleMs: 60_000, pollMs: 10 });
   await assert.rejects(slower, { message: /called off|aborted/ });
   assert(raced);
   assert.equal(await readFile(path, 'utf8'), faster);

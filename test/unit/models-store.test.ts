@@ -430,7 +430,7 @@ test('the lock of a process that died is taken over', async () => {
 
 test('a lock of another host is respected while it is touched, and no longer, whatever the clocks say', async () => {
   const path = join(dir, '.elsewhere.lock');
-  const times = { touchMs: 50, deadMs: 300, pollMs: 20 };
+  const times = { touchMs: 50, staleMs: 300, pollMs: 20 };
   const DAY_SEC = 86_400;
   for (const leapSec of [-DAY_SEC, 0, DAY_SEC]) {
     await writeFile(path, JSON.stringify({ pid: 1, host: 'elsewhere' }));

@@ -28,7 +28,7 @@ function place(t: TestContext) {
     warn: (message: string, details: object) => void warnings.push(`${message} ${JSON.stringify(details)}`),
   };
   t.after(() => rmSync(tmpDir, { recursive: true, force: true }));
-  const start = (times = { touchMs: 20, deadMs: 300, sweepMs: 50 }) => {
+  const start = (times = { touchMs: 20, staleMs: 300, sweepMs: 50 }) => {
     const folder = createSpoolFolder({ tmpDir, log, times });
     t.after(() => folder.close());
     return folder;
@@ -40,7 +40,7 @@ function place(t: TestContext) {
 async function neighbor(tmpDir: string, namespaced = false): Promise<ChildProcess> {
   const script = `
     const { createSpoolFolder } = await import('${SOURCE}');
-    const times = { touchMs: 20, deadMs: 60000, sweepMs: 60000 };
+    const times = { touchMs: 20, staleMs: 60000, sweepMs: 60000 };
     await createSpoolFolder({ tmpDir: '${tmpDir}', log: console, times }).ready();
     setInterval(() => {}, 1000);
     console.log('ready');`;
@@ -125,7 +125,7 @@ test('a folder whose time stands still is left for as long as this process has n
   const theirs = join(tmpDir, 'voxgate-00000000-1-abcdef');
   mkdirSync(theirs);
   execFileSync('touch', ['-d', '2001-01-01', theirs]); // a clock that was set, or a disk with a clock of its own
-  start({ touchMs: 20, deadMs: 60_000, sweepMs: 20 });
+  start({ touchMs: 20, staleMs: 60_000, sweepMs: 20 });
   const startedAt = performance.now();
   await until('many sweeps have passed', () => performance.now() - startedAt > 500);
   assert(existsSync(theirs));

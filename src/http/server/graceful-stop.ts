@@ -58,7 +58,7 @@ export function createGracefulStop(): GracefulStop {
       abort();
       const late = setTimeout(() => {
         server.closeAllConnections();
-        // Node has forgotten the connections of requests that wished to upgrade.
+        // Node has forgotten the connections of upgrade requests.
         for (const res of open) res.req.socket.destroy();
       }, LAST_ANSWERS_MS);
       await closed;

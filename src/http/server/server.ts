@@ -122,7 +122,7 @@ function isEarly(socket: Socket, errors: ParserErrors): boolean {
   if (socket.writable && errors.unanswered(socket) === 0) return false;
   socket.on('error', () => socket.destroy());
   if (socket.writable)
-    errors.answer(new Error('a wish to upgrade before the answer to an earlier request'), socket);
+    errors.answer(new Error('an upgrade request before the answer to an earlier request'), socket);
   return true;
 }
 

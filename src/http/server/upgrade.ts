@@ -1,7 +1,7 @@
 /**
- * Requests that wish for another protocol. One that wishes for a WebSocket goes through the same checks as any other
- * request, and its handler then takes the connection. Every other wish is ignored, as HTTP allows (RFC 9110, section
- * 7.8): Node has already let go of the connection, so it is handed back with a head that does not hold the wish.
+ * Upgrade requests. One for a WebSocket goes through the same checks as any other request, and its handler then takes
+ * the connection. An upgrade to any other protocol is ignored, as HTTP allows (RFC 9110, section 7.8): Node has already
+ * detached the connection, so it is handed back with a head that asks for no upgrade.
  */
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ const offers = new WeakMap<IncomingMessage, OfferedUpgrade>();
 export const offerUpgrade = (req: IncomingMessage, offer: OfferedUpgrade): void =>
   void offers.set(req, offer);
 
-/** The connection of a request that wishes for a WebSocket; undefined for any other request. */
+/** The connection of a request that asks for a WebSocket; undefined for any other request. */
 export const offeredUpgrade = (req: IncomingMessage): OfferedUpgrade | undefined => offers.get(req);
 
 /** RFC 6455, section 4.2.1. A request with a body is none. */
@@ -30,16 +30,16 @@ export function isWebSocket({ method, headers }: IncomingMessage): boolean {
   );
 }
 
-/** The names that belong to the wish, and that a new head must not have. */
-const OF_THE_WISH = new Set(['upgrade', 'http2-settings']);
+/** The header fields of an upgrade, which the new head must not have. */
+const UPGRADE_FIELDS = new Set(['upgrade', 'http2-settings']);
 
-/** Gives the connection back to the server as if the request had no wish. */
+/** Gives the connection back to the server as if the request had asked for no upgrade. */
 export function withoutUpgrade(server: Server, req: IncomingMessage, socket: Socket, head: Buffer): void {
   const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
   for (let i = 0; i < req.rawHeaders.length; i += 2) {
     const [name = '', value = ''] = req.rawHeaders.slice(i, i + 2);
-    if (OF_THE_WISH.has(name.toLowerCase())) continue;
-    lines.push(`${name}: ${name.toLowerCase() === 'connection' ? withoutWish(value) : value}`);
+    if (UPGRADE_FIELDS.has(name.toLowerCase())) continue;
+    lines.push(`${name}: ${name.toLowerCase() === 'connection' ? otherOptions(value) : value}`);
   }
   const bytes = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
   socket.unshift(Buffer.concat([bytes, head]));
@@ -47,8 +47,8 @@ export function withoutUpgrade(server: Server, req: IncomingMessage, socket: Soc
   socket.resume();
 }
 
-/** The options of `Connection` without the wish; `keep-alive`, the default, when nothing is left. */
-function withoutWish(value: string): string {
-  const others = value.split(',').filter((option) => !OF_THE_WISH.has(option.trim().toLowerCase()));
+/** The options of `Connection` without those of the upgrade; `keep-alive`, the default, when nothing is left. */
+function otherOptions(value: string): string {
+  const others = value.split(',').filter((option) => !UPGRADE_FIELDS.has(option.trim().toLowerCase()));
   return others.join(',').trim() || 'keep-alive';
 }

@@ -129,7 +129,7 @@ export function continueIfAsked(req: Request, res: Response): boolean {
   return true;
 }
 
-/** HTTP/1.0 knows no interim answers, so there the wish is ignored (RFC 9110, section 10.1.1). */
+/** HTTP/1.0 knows no interim answers, so there the field is ignored (RFC 9110, section 10.1.1). */
 const asksToContinue = (req: Request) =>
   req.httpVersion !== '1.0' && req.get('Expect')?.toLowerCase() === '100-continue';
 

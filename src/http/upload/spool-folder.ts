@@ -29,7 +29,7 @@ const TIMES = {
   /** The time between two touches by the owner. */
   touchMs: 10_000,
   /** A folder that was not touched while it was watched for this long is abandoned. */
-  deadMs: 120_000,
+  staleMs: 120_000,
   sweepMs: 30_000,
 };
 
@@ -37,7 +37,7 @@ const TIMES = {
 const own = new Set<string>();
 
 export function createSpoolFolder({ tmpDir, log, times = TIMES }: SpoolFolderOptions): SpoolFolder {
-  const sweep = createSweep(tmpDir, log, times.deadMs);
+  const sweep = createSweep(tmpDir, log, times.staleMs);
   let dir: string | null = null;
   let closed = false;
 
@@ -114,7 +114,7 @@ function read<T>(value: () => T): T | null {
 }
 
 /** Returns a function that removes the abandoned folders that it can tell from those in use. It never throws. */
-function createSweep(tmpDir: string, log: SpoolFolderOptions['log'], deadMs: number): () => void {
+function createSweep(tmpDir: string, log: SpoolFolderOptions['log'], staleMs: number): () => void {
   /** The folders of unknown origin. */
   const watched = new Map<string, ReturnType<typeof watchUnchanged>>();
   const warned = new Set<string>();
@@ -125,7 +125,7 @@ function createSweep(tmpDir: string, log: SpoolFolderOptions['log'], deadMs: num
     if (place === PLACE && (pid === process.pid || !isAlive(pid))) return true;
     const unchangedMs = watched.get(path) ?? watchUnchanged();
     watched.set(path, unchangedMs);
-    return unchangedMs(mtimeMs) > deadMs;
+    return unchangedMs(mtimeMs) > staleMs;
   }
 
   return () => {

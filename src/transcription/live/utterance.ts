@@ -5,8 +5,8 @@
  * the utterance has ended, its text waits for the slot like a request.
  */
 import { onAbort } from '../../abort.ts';
-import { KeptHold, lent } from '../../engine/kept-hold.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
+import { lent, SlotHandover } from '../../engine/slot-handover.ts';
 import type { TranscriptionRequest } from '../request.ts';
 import type { TranscriptionDeps } from '../session.ts';
 import { WINDOW_SEC } from '../speech/voice-activity.ts';
@@ -44,7 +44,7 @@ export interface UtteranceOutcome extends ExcerptTranscript {
   /** Milliseconds from the end of the utterance until its computation had the slot; 0 when it had begun before. */
   slotWaitMs: number;
   /** The slot, where it was to be kept and could be had. Its owner frees it. */
-  slot: KeptHold;
+  slot: SlotHandover;
 }
 
 export interface Utterance {
@@ -135,7 +135,7 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
   const isIdle = () => deps.slot.status().holder === null;
 
   /** The text may have been there before the utterance ended, and then it holds nothing any more. */
-  function keepIfFree(slot: KeptHold): void {
+  function keepIfFree(slot: SlotHandover): void {
     const hold = slot.takeOver() ?? (isIdle() ? deps.slot.take('asr', id) : null);
     if (hold !== null) slot.keep(hold);
   }
@@ -159,7 +159,7 @@ export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps):
     },
     async end(excerpt, said, before, keepsSlot) {
       const wait = waitForSlot(id, signal, deps);
-      const slot = new KeptHold();
+      const slot = new SlotHandover();
       const over = keepsSlot ? (hold: Hold) => slot.keep(hold) : free;
       let transcript = await early.finalText(said, over);
       if (transcript === null) {

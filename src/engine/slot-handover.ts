@@ -1,17 +1,17 @@
 /**
- * Passes the slot from one request to the next, so that it is not free in between: the first one ends, and who comes
- * after it takes the hold over. What nobody takes over is freed.
+ * Passes the slot from one request to the next without freeing it in between. A hold that no request takes over is
+ * freed.
  */
 import type { Hold } from './slot.ts';
 
-export class KeptHold implements Disposable {
+export class SlotHandover implements Disposable {
   #hold: Hold | null = null;
 
   keep(hold: Hold): void {
     this.#hold = hold;
   }
 
-  /** Who takes it over frees it. Null where there is none. */
+  /** The caller frees it. Null where there is none. */
   takeOver(): Hold | null {
     const hold = this.#hold;
     this.#hold = null;
