@@ -156,6 +156,31 @@ function testChat(where: string, openai: OpenAI, stats: () => Promise<Stats>): v
     assert.equal(chunks.at(-1)?.usage?.completion_tokens, 200);
   });
 
+  test(`${where}: a tool is called, and its result is read`, async () => {
+    const tool = { type: 'function' as const, function: { name: 'clock', parameters: { type: 'object' } } };
+    const asked = { model: MODEL, stream: true as const, tools: [tool] };
+    const calling = await openai.chat.completions.create({
+      ...asked,
+      messages: MESSAGES,
+      tool_choice: 'required',
+    });
+    let id = '';
+    let json = '';
+    for await (const { choices } of calling)
+      for (const call of choices[0]?.delta.tool_calls ?? []) {
+        id ||= call.id ?? '';
+        json += call.function?.arguments ?? '';
+      }
+    const call = { id, type: 'function' as const, function: { name: 'clock', arguments: json } };
+    const result = { role: 'tool' as const, tool_call_id: id, content: 'noon' };
+    const messages = [...MESSAGES, { role: 'assistant' as const, content: null, tool_calls: [call] }, result];
+    const answering = await openai.chat.completions.create({ ...asked, messages, max_tokens: 5 });
+    let text = '';
+    for await (const { choices } of answering) text += choices[0]?.delta.content ?? '';
+    assert.equal(typeof JSON.parse(json), 'object');
+    assert.match(text, /\S/);
+  });
+
   test(`${where}: a client that leaves a stream stops the generation`, async () => {
     const before = await stats();
     const stream = await completions.create({

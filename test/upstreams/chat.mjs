@@ -198,7 +198,7 @@ function toolsToCall({ tools = [], tool_choice }) {
 }
 
 function plainPrompt(messages) {
-  const text = messages.map((message) => `${message?.role}: ${plainText(message?.content)}\n`).join('');
+  const text = messages.map((message) => `${message?.role}: ${textOf(message)}\n`).join('');
   return [model.tokens.bos, ...model.tokenize(`${text}assistant:`)];
 }
 
@@ -206,16 +206,17 @@ function plainPrompt(messages) {
 function chatPrompt(messages, tools, toCall) {
   const listed = tools.map((tool) => JSON.stringify(tool.function)).join('\n');
   const system = tools.length === 0 ? [] : [{ role: 'system', content: `You have these tools:\n${listed}` }];
-  const turns = [...system, ...messages].map(({ role, content, tool_calls }) => {
-    const said = content === null ? JSON.stringify(tool_calls) : plainText(content);
-    return `<|im_start|>${role}\n${said}<|im_end|>\n`;
-  });
+  const turns = [...system, ...messages].map(
+    (message) => `<|im_start|>${message?.role}\n${textOf(message)}<|im_end|>\n`,
+  );
   const begun = toCall.length === 0 ? '' : '{"name": "';
   return model.tokenize(`${turns.join('')}<|im_start|>assistant\n${begun}`, true);
 }
 
-/** Gives a text, or joins the texts among the parts. */
-function plainText(content) {
+/** Gives a text, joins the texts among the parts, or gives the calls of tools that stand in their place. */
+function textOf(message) {
+  const { content, tool_calls } = Object(message);
+  if (content === null && Array.isArray(tool_calls)) return JSON.stringify(tool_calls);
   if (typeof content === 'string') return content;
   if (!Array.isArray(content))
     throw new HttpError(400, 'invalid_messages', 'A message has no content.', 'messages');
