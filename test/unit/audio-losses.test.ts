@@ -48,6 +48,7 @@ test('an end that is missing is told where the header names it and nothing else 
 
 test('a last packet that is cut is no loss, also where it is read before the last sound', () => {
   assert.deepEqual(lossesOf([0, 9, 'Packet corrupt', 9.25], [9.4, null, true]), []);
+  assert.deepEqual(lossesOf([0, 9, 'incomplete frame', 'corrupt', 9.25], [9.4, null, true]), []);
   assert.deepEqual(lossesOf([0, 5, 'invalid', 5.25, 9, 'Packet corrupt', 9.25], [9.4, null, true]), [
     [5, 5.25],
   ]);
