@@ -10,7 +10,8 @@ const MOST = 256;
 /** A demuxer reads a little ahead of what is heard. */
 const AHEAD_SEC = 3;
 /** Words about a last packet that is cut, as in every recording that was stopped; or about what was said before. */
-const CUT = /corrupt|prematurely|exhausted|partial file|incomplete frame|^Error (?:while decoding|submitting packet)/;
+const CUT =
+  /corrupt|prematurely|exhausted|partial file|incomplete frame|^Error (?:while decoding|submitting packet)/;
 
 export interface LossNotes {
   readonly found: readonly Loss[];
