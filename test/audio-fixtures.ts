@@ -136,10 +136,11 @@ export function createFakeEngine(options: { failAtRead?: number; error?: Error }
       }
       const declared = bytes.readUInt32LE(40);
       const total = Math.min(declared, bytes.length - 44) >> 1;
+      const durationSec = declared > 2 * bytes.length ? null : declared / 2 / RATE;
       let [at, reads] = [0, 0];
       engine.opened += 1;
       return {
-        info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec: declared / 2 / RATE },
+        info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec },
         lost: [],
         sides: null,
         async read(maxSamples) {

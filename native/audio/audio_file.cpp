@@ -1,6 +1,8 @@
 #include "audio/audio_file.h"
 
+#include "audio/decoder_input.h"
 #include "audio/decoder_limits.h"
+#include "audio/downmix.h"
 #include "audio/frames.h"
 #include "audio/miniaudio_config.h"
 #include "audio/resampler.h"
@@ -20,13 +22,8 @@ namespace {
 constexpr int kMinRate = 2000;
 constexpr int kMaxRate = 384000;
 constexpr size_t kBlockFrames = 4096;
-// The energy of the average of two channels over that of half their difference, as the average becomes too
-// weak to be heard, and as it is heard again. `src/audio/mid-side.ts` has the same numbers for what ffmpeg
-// decodes.
-constexpr double kCancelled = 1.0 / 64;
-constexpr double kHeardAgain = 1.0 / 4;
-constexpr float kFadeSec = 0.01F; // from one to the other without a click
-// A longer loss is an error in the file. ffmpeg fills gaps up to the same length (`src/audio/ffmpeg.ts`).
+// A longer loss is an error in the file. ffmpeg fills gaps up to the same length
+// (`src/audio/ffmpeg-arguments.ts`).
 constexpr double kMaxLossSec = 600;
 // Encoders round to whole frames, so a header may name a little more than there is. `src/audio/decoder.ts`
 // has the same number.
@@ -34,17 +31,8 @@ constexpr double kEndSlackSec = 1;
 // Losses that are closer to each other than this are one, as are those after the most.
 constexpr double kApartSec = 1;
 constexpr size_t kMaxLosses = 256;
-// Programs that do not know the length of a WAV write this or more; sox writes a little less than 2^31.
-constexpr uint64_t kUnknownWavBytes = 0x7FFF0000;
-// A FLAC and its first metadata block, which all have (RFC 9639, sections 8.1 and 8.2).
-constexpr std::string_view kFlacMark{"fLaC\0\0\0\x22", 8};
 // Decoders share a few threads, so no file keeps one for longer than this while others wait.
 constexpr std::chrono::milliseconds kMaxTurn{50};
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using FilePtr = std::unique_ptr<std::FILE, CloseFile>;
 
 [[noreturn]] void bad_audio(const std::string& reason) {
   throw Failure(StatusCode::bad_audio, reason);
@@ -86,11 +74,6 @@ ma_encoding_format encoding(AudioFormat format) {
   return ma_encoding_format_unknown;
 }
 
-// A float file may hold any value, and one NaN in a filter would silence the rest of the file.
-float sane(float sample) {
-  return std::isfinite(sample) ? std::clamp(sample, -1.0F, 1.0F) : 0.0F;
-}
-
 std::vector<float> take_from(std::vector<float>& ready, size_t max_samples) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready.size()));
   std::vector<float> samples(ready.begin(), ready.begin() + count);
@@ -106,101 +89,6 @@ ma_allocation_callbacks allocation(DecoderLimits& limits) {
           [](void* block, void* held) { static_cast<DecoderLimits*>(held)->release(block); }};
 }
 
-// An open file that miniaudio's decoders can read. `calls` must be the first member, because miniaudio looks
-// for the functions there. Of FLAC files that were joined the decoder sees one at a time: each has a rate and
-// channels of its own.
-struct Input {
-  Input(FilePtr opened, uint64_t file_bytes, bool joined)
-      : file(std::move(opened)), size(static_cast<long>(file_bytes)), end(size), may_be_joined(joined) {
-    calls.onOpen = [](ma_vfs* self, const char*, ma_uint32, ma_vfs_file* handle) {
-      *handle = self;
-      return MA_SUCCESS;
-    };
-    calls.onClose = [](ma_vfs*, ma_vfs_file) { return MA_SUCCESS; };
-    calls.onRead = [](ma_vfs*, ma_vfs_file handle, void* to, size_t bytes, size_t* read) {
-      const auto* limits = DecoderLimits::current();
-      const bool may_read = limits != nullptr && limits->admit_input();
-      *read = may_read ? static_cast<Input*>(handle)->read(to, bytes) : 0;
-      return *read > 0 ? MA_SUCCESS : MA_AT_END;
-    };
-    // A chunk of WAV that is shorter than its content makes miniaudio skip 2^64 bytes, in thousands of
-    // millions of steps. None begins behind the end of the file.
-    calls.onSeek = [](ma_vfs*, ma_vfs_file handle, ma_int64 offset, ma_seek_origin origin) {
-      const auto& input = *static_cast<const Input*>(handle);
-      const auto* limits = DecoderLimits::current();
-      const bool behind_end =
-          origin == ma_seek_origin_current && offset > 0 && std::ftell(input.file.get()) > input.size;
-      if (behind_end || limits == nullptr || !limits->admit_input())
-        return MA_BAD_SEEK;
-      const int whence = origin == ma_seek_origin_start ? SEEK_SET
-                         : origin == ma_seek_origin_end ? SEEK_END
-                                                        : SEEK_CUR;
-      const long from = origin == ma_seek_origin_start ? input.begin : 0;
-      const bool moved = std::fseek(input.file.get(), from + static_cast<long>(offset), whence) == 0;
-      return moved ? MA_SUCCESS : MA_BAD_SEEK;
-    };
-    calls.onTell = [](ma_vfs*, ma_vfs_file handle, ma_int64* offset) {
-      const auto& input = *static_cast<const Input*>(handle);
-      *offset = std::ftell(input.file.get()) - input.begin;
-      return *offset < 0 ? MA_IO_ERROR : MA_SUCCESS;
-    };
-  }
-
-  // Goes on to the next of the joined files; false after the last one.
-  bool next() {
-    if (next_ == 0)
-      return false;
-    begin = next_;
-    next_ = 0;
-    end = size;
-    return std::fseek(file.get(), begin, SEEK_SET) == 0;
-  }
-
-  size_t read(void* to, size_t bytes) {
-    const long at = std::ftell(file.get());
-    if (at < 0 || at >= end)
-      return 0;
-    const auto most = static_cast<size_t>(end - at);
-    const size_t got = std::fread(to, 1, std::min(bytes, most), file.get());
-    if (may_be_joined)
-      find_next({static_cast<const char*>(to), got}, at);
-    return std::min(got, static_cast<size_t>(end - at));
-  }
-
-  ma_vfs_callbacks calls{};
-  FilePtr file;
-  long size;      // in bytes
-  long begin = 0; // of the part that is read
-  long end;       // of that part, as far as is known
-
- private:
-  // Looks for the start of another file in what was read, also across two reads.
-  void find_next(std::string_view bytes, long at) {
-    if (at != tail_end_)
-      tail_.clear();
-    const long from = at - static_cast<long>(tail_.size());
-    tail_.append(bytes);
-    for (size_t found = tail_.find(kFlacMark); found != std::string::npos && next_ == 0;
-         found = tail_.find(kFlacMark, found + 1)) {
-      const long place = from + static_cast<long>(found);
-      if (first_ < 0)
-        first_ = place;
-      if (place <= std::max(begin, first_))
-        continue;
-      next_ = place;
-      end = std::max(place, at); // the bytes of it that an earlier read gave are the begin of no frame
-    }
-    tail_.erase(0, tail_.size() - std::min(tail_.size(), kFlacMark.size() - 1));
-    tail_end_ = at + static_cast<long>(bytes.size());
-  }
-
-  bool may_be_joined;
-  long first_ = -1; // where the first file begins, behind its tags
-  long next_ = 0;   // where the next one begins; 0 as long as none is known
-  std::string tail_;
-  long tail_end_ = 0;
-};
-
 } // namespace
 
 class AudioFile::Decoder {
@@ -208,17 +96,16 @@ class AudioFile::Decoder {
   Decoder(std::string path, FilePtr file, uint64_t bytes, AudioFormat format, int channel,
           const CancelToken& cancel)
       : path_(std::move(path)), format_(format), input_(std::move(file), bytes, format == AudioFormat::flac),
-        channel_(channel) {
+        downmix_(channel) {
     const DecoderLimits::Scope scope(limits_, cancel);
     open();
     cancel.check();
     require_readable();
     block_.rate = rate;
-    has_sides_ = channels == 2 && channel_ < 0;
+    has_sides_ = channels == 2 && channel < 0;
     resampler_ = std::make_unique<Resampler>(rate);
     if (has_sides_)
       side_resampler_ = std::make_unique<Resampler>(rate);
-    mono_.reserve(kBlockFrames);
   }
 
   // The duration in seconds if the header holds it, else -1. For MP3, miniaudio would decode the whole file.
@@ -228,8 +115,9 @@ class AudioFile::Decoder {
     ma_uint64 frames = 0;
     if (ma_decoder_get_length_in_pcm_frames(&opened_.decoder, &frames) != MA_SUCCESS || frames == 0)
       return -1;
-    // Programs that write to a pipe leave a huge placeholder. No WAV coding has less than four bits a sample.
-    if (format_ == AudioFormat::wav && frames > 4 * file_bytes)
+    // Programs that write to a pipe leave a placeholder of hours. No WAV coding has less than four bits a
+    // sample.
+    if (format_ == AudioFormat::wav && frames * static_cast<uint64_t>(channels) > 2 * file_bytes)
       return -1;
     return static_cast<double>(frames) / rate;
   }
@@ -263,7 +151,7 @@ class AudioFile::Decoder {
     // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
     const auto result = format_ == AudioFormat::vorbis
                             ? ma_decoder_init_file(path_.c_str(), &config, &opened_.decoder)
-                            : ma_decoder_init_vfs(&input_, path_.c_str(), &config, &opened_.decoder);
+                            : ma_decoder_init_vfs(input_.vfs(), path_.c_str(), &config, &opened_.decoder);
     opened_.is_open = result == MA_SUCCESS;
     if (!opened_.is_open)
       return;
@@ -312,16 +200,16 @@ class AudioFile::Decoder {
       return true;
     }
     block_.lost = 0;
-    to_mono(block_);
+    downmix_(block_, frames_);
     clock_ += static_cast<double>(block_.frames) / block_.rate;
     resample(output, sides);
     return true;
   }
 
   void resample(std::vector<float>& output, std::vector<float>& sides) {
-    resampler_->process(mono_, output);
+    resampler_->process(downmix_.mono(), output);
     if (has_sides_)
-      side_resampler_->process(side_, sides);
+      side_resampler_->process(downmix_.sides(), sides);
   }
 
   // Goes on to the next of the joined files; false after the last one.
@@ -348,8 +236,7 @@ class AudioFile::Decoder {
   // A block of the silence that stands for what was lost.
   bool append_silence(std::vector<float>& output, std::vector<float>& sides) {
     const auto frames = static_cast<size_t>(std::min<uint64_t>(silent_, kBlockFrames));
-    mono_.assign(frames, 0);
-    side_.assign(frames, 0);
+    downmix_.silence(frames);
     silent_ -= frames;
     clock_ += static_cast<double>(frames) / block_.rate;
     resample(output, sides);
@@ -364,7 +251,8 @@ class AudioFile::Decoder {
     return static_cast<uint64_t>(sec * block_.rate);
   }
 
-  // What the header names, beyond what could be read.
+  // What the header names, beyond what could be read. Of WAV the gateway sees that itself, as of all formats
+  // with their samples in one chunk (`src/audio/sample-chunk.ts`).
   void note_missing_end() {
     const double sec = is_readable() ? missing_sec() : 0;
     if (sec > kEndSlackSec || !is_readable())
@@ -380,12 +268,7 @@ class AudioFile::Decoder {
       return (static_cast<double>(unread_frames_mp3(decoder)) - static_cast<double>(lost_)) / rate;
     if (format_ == AudioFormat::flac)
       return static_cast<double>(named_frames_flac(decoder)) / rate - heard;
-    if (format_ != AudioFormat::wav)
-      return 0;
-    const auto bytes = wav_bytes(decoder);
-    if (bytes.held == 0 || bytes.named <= bytes.held || bytes.named >= kUnknownWavBytes)
-      return 0;
-    return heard * static_cast<double>(bytes.named - bytes.held) / static_cast<double>(bytes.held);
+    return 0;
   }
 
   void note_loss(double start, double end) {
@@ -394,43 +277,6 @@ class AudioFile::Decoder {
       losses.back().end_sec = end;
     else
       losses.push_back({start, end});
-  }
-
-  void to_mono(const SampleBlock& block) {
-    const auto width = static_cast<size_t>(block.channels);
-    const bool is_one = channel_ >= 0 && channel_ < block.channels;
-    const size_t first = is_one ? static_cast<size_t>(channel_) : 0;
-    const size_t mixed = is_one ? 1 : width;
-    mono_.clear();
-    for (size_t frame = 0; frame < block.frames; ++frame) {
-      float sum = 0;
-      for (size_t channel = first; channel < first + mixed; ++channel)
-        sum += sane(frames_[frame * width + channel]);
-      mono_.push_back(sum / static_cast<float>(mixed));
-    }
-    side_.assign(mixed == 2 || !has_sides_ ? 0 : block.frames, 0);
-    if (mixed == 2)
-      restore_cancelled(block);
-  }
-
-  // Two channels of opposite phase cancel each other in their average. Where it is far weaker than half their
-  // difference, the channels are nearly equal but for the sign, so that difference is what each of them
-  // holds.
-  void restore_cancelled(const SampleBlock& block) {
-    double mid_energy = 0;
-    double side_energy = 0;
-    for (size_t frame = 0; frame < block.frames; ++frame) {
-      side_.push_back((sane(frames_[2 * frame]) - sane(frames_[2 * frame + 1])) / 2);
-      mid_energy += mono_[frame] * mono_[frame];
-      side_energy += side_[frame] * side_[frame];
-    }
-    cancels_ = mid_energy < side_energy * (cancels_ ? kHeardAgain : kCancelled);
-    const float step = side_share_ < 0 ? 1 : 1 / (kFadeSec * static_cast<float>(block.rate));
-    side_share_ = std::max(side_share_, 0.0F);
-    for (size_t frame = 0; frame < block.frames && (cancels_ || side_share_ > 0); ++frame) {
-      side_share_ = std::clamp(side_share_ + (cancels_ ? step : -step), 0.0F, 1.0F);
-      mono_[frame] += side_share_ * (side_[frame] - mono_[frame]);
-    }
   }
 
   // A member of its own, so that the decoder is closed where a constructor throws, too.
@@ -460,10 +306,10 @@ class AudioFile::Decoder {
   std::string path_;
   AudioFormat format_;
   DecoderLimits limits_;
-  Input input_;
+  DecoderInput input_;
   Opened opened_{limits_};
-  int channel_; // the one that is read, or all
-  bool has_sides_ = false;
+  Downmix downmix_;
+  bool has_sides_ = false; // half the difference of two channels, beside their average
   FlacFrame last_;
   Mp3Mean mean_;
   SampleBlock block_;   // the last one, or one that comes when `silent_` is over
@@ -474,10 +320,6 @@ class AudioFile::Decoder {
   std::unique_ptr<Resampler> resampler_;
   std::unique_ptr<Resampler> side_resampler_; // null without sides
   std::vector<float> frames_;
-  std::vector<float> mono_;
-  std::vector<float> side_; // half the difference of two channels; of others it is silent
-  bool cancels_ = false;
-  float side_share_ = -1; // of the difference in what is heard, 0..1; negative before the first block
 };
 
 AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int channel) {

@@ -40,14 +40,6 @@ struct FlacFrame {
 // one tells how much is missing. `last` is the frame before.
 SampleBlock read_flac(ma_decoder& decoder, std::span<float> output, FlacFrame& last);
 
-// The bytes of sound that a WAV has, and those that its header names: fewer, or an unlikely number, where the
-// writer did not know them.
-struct WavBytes {
-  uint64_t held = 0;
-  uint64_t named = 0;
-};
-WavBytes wav_bytes(ma_decoder& decoder);
-
 // The samples of each channel that the header names, or what is left of them in an MP3; 0 for unknown.
 uint64_t named_frames_flac(ma_decoder& decoder);
 uint64_t unread_frames_mp3(ma_decoder& decoder);

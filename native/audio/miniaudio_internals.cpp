@@ -153,22 +153,6 @@ SampleBlock read_flac(ma_decoder& decoder, std::span<float> output, FlacFrame& l
   return {static_cast<size_t>(read), flac.channels, static_cast<int>(flac.sampleRate), lost};
 }
 
-WavBytes wav_bytes(ma_decoder& decoder) {
-  auto& file = *static_cast<ma_wav*>(decoder.pBackend);
-  const auto& wav = file.dr;
-  if (wav.container != ma_dr_wav_container_riff || wav.dataChunkDataPos < 4)
-    return {};
-  ma_int64 before = 0;
-  ma_uint8 size[4] = {};
-  size_t read = 0;
-  file.onTell(file.pReadSeekTellUserData, &before);
-  file.onSeek(file.pReadSeekTellUserData, static_cast<ma_int64>(wav.dataChunkDataPos) - 4,
-              ma_seek_origin_start);
-  file.onRead(file.pReadSeekTellUserData, size, sizeof size, &read);
-  file.onSeek(file.pReadSeekTellUserData, before, ma_seek_origin_start);
-  return {wav.dataChunkDataSize, read == sizeof size ? ma_dr_wav_bytes_to_u32_le(size) : 0};
-}
-
 uint64_t named_frames_flac(ma_decoder& decoder) {
   return static_cast<ma_flac*>(decoder.pBackend)->dr->totalPCMFrameCount;
 }

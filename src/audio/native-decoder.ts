@@ -1,6 +1,5 @@
 /** Decodes audio with the addon, on threads of the addon. */
-import { stat } from 'node:fs/promises';
-import { type AudioFileInfo, type NativeEngine, NativeError } from '../engine/types.ts';
+import { type NativeEngine, NativeError } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, type Loss, SAMPLE_RATE } from './decoder.ts';
 import { refuseChannels } from './refusal.ts';
 
@@ -14,7 +13,6 @@ export async function openNativeDecoder(
   limits: DecoderLimits,
 ): Promise<Decoder> {
   const { blockSamples, channel, signal } = limits;
-  const { size } = await stat(path);
   const file = await engine.openAudio(path, { signal, channel });
   if (channel !== undefined && file.info.channels !== 2) {
     file.close();
@@ -40,7 +38,7 @@ export async function openNativeDecoder(
   }
 
   return {
-    durationSec: credibleDuration(file.info, size),
+    durationSec: file.info.durationSec,
     get lost() {
       return [...file.lost, ...unread];
     },
@@ -71,14 +69,4 @@ export async function openNativeDecoder(
 /** True for the error of the addon about a file that it cannot decode. */
 export function isBadAudio(error: unknown): boolean {
   return error instanceof NativeError && error.code === 'bad_audio';
-}
-
-/**
- * Programs that write wav to a pipe leave a placeholder as its size, which stands for hours. No wav encoding has less
- * than 4 bits per sample, so a duration that would need less is not credible.
- */
-function credibleDuration(info: AudioFileInfo, fileBytes: number): number | null {
-  const { durationSec, format, sampleRate, channels } = info;
-  if (durationSec === null || format !== 'wav') return durationSec;
-  return durationSec <= (fileBytes * 2) / (sampleRate * channels) ? durationSec : null;
 }
