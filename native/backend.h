@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,10 +79,14 @@ struct ChunkOptions {
   int audio_context = 0; // 0 means the full window
   int max_tokens = 0;    // 0 means the model's own limit
   int beams = 1;         // texts that are followed side by side at a temperature of 0; 1 is greedy
-  // Only a text is wanted whose mean log probability is above this one, of a text with so many tokens that is
-  // known (Whisper with a temperature of 0). Where there is none, no segments are returned.
-  float known_logprob = -std::numeric_limits<float>::infinity();
-  int known_tokens = 0;
+  // A greedy text whose mean log probability is from `least` on and below `sure` is in doubt: with so many
+  // beams a more probable one is looked for beside it (Whisper without times). 0 beams: nothing is in doubt.
+  struct Doubt {
+    float least = 0;
+    float sure = 0;
+    int beams = 0;
+  };
+  Doubt doubt;
   bool times = true; // false: the decoder is told to write no times, and a segment is as long as its window
   bool words = false;
   // True for another look at the audio of the call before: what was encoded for that is used again, where it

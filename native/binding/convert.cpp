@@ -169,10 +169,12 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.audio_context = read_integer(options, "audioContext", 0, model.audio_context);
   result.max_tokens = read_integer(options, "maxTokens", 0, model.text_context);
   result.beams = read_integer(options, "beams", 1, kMaxBeams);
-  if (!options.Get("knownLogprob").IsUndefined()) {
-    result.known_logprob =
-        static_cast<float>(read_number(options, "knownLogprob", -100, 0, "a number from -100 to 0"));
-    result.known_tokens = read_integer(options, "knownTokens", 0, model.text_context);
+  if (options.Get("doubt").IsObject()) {
+    const auto doubt = options.Get("doubt").As<Napi::Object>();
+    const auto logprob = [&](const char* name) {
+      return static_cast<float>(read_number(doubt, name, -100, 0, "a number from -100 to 0"));
+    };
+    result.doubt = {logprob("least"), logprob("sure"), read_integer(doubt, "beams", 2, kMaxBeams)};
   }
   result.times = read_boolean(options, "times");
   result.words = read_boolean(options, "words");

@@ -122,8 +122,8 @@ TEST("whisper seams: tokens are aligned as they were decoded") {
     whisper_internals::KeptScores kept;
     whisper_internals::decode_prompt(*context, *state, prompt, 1, &kept);
     for (size_t i = 0; i < decoded; ++i)
-      whisper_internals::decode_extensions(*context, *state, std::vector{Extension{0, text[i]}},
-                                           length + static_cast<int>(i), 1, &kept);
+      whisper_internals::decode_extensions(*context, *state, std::vector{Extension{0, text[i], i}},
+                                           length + static_cast<int>(i), 1, false, &kept);
     const auto counts = counted_during([&] { CHECK(align(kept) == anew); });
     CHECK(counts.tokens_aligned_as_decoded == length + static_cast<int>(decoded));
     kept.tokens.back() = 5; // of another text
@@ -133,6 +133,42 @@ TEST("whisper seams: tokens are aligned as they were decoded") {
   const auto logprobs = whisper_internals::score_text(*context, *state, prompt, text, 1);
   CHECK(whisper_internals::score_text(*context, *state, prompt, text, 1, &scored) == logprobs);
   CHECK(align(std::move(scored)) == anew);
+}
+
+TEST("whisper seams: a text beside a known one has what that one has before it, and no more") {
+  const Upstream upstream;
+  ThreadBudget budget(1);
+  const CancelToken never;
+  const CallScope scope(*upstream.state, budget, never);
+  CHECK(whisper_internals::compute_spectrogram(*upstream.context, *upstream.state, noise(40000), 1));
+  CHECK(whisper_internals::encode_window(*upstream.context, *upstream.state, 0, 1));
+  const auto prompt = whisper_internals::decoder_prompt(*upstream.context, {}, "en", false, false);
+  const auto extended = [&](const std::vector<Extension>& extensions, bool beside_known) {
+    const auto position = static_cast<int>(prompt.tokens.size() + extensions.front().at);
+    std::vector<std::vector<float>> copies;
+    for (const auto row : whisper_internals::decode_extensions(*upstream.context, *upstream.state, extensions,
+                                                               position, 1, beside_known))
+      copies.emplace_back(row.begin(), row.end());
+    return copies;
+  };
+  const auto alone = [&](const std::vector<int32_t>& text) {
+    whisper_internals::decode_prompt(*upstream.context, *upstream.state, prompt, 1);
+    std::vector<float> last;
+    for (size_t i = 0; i < text.size(); ++i)
+      last = extended({{0, text[i], i}}, false).front();
+    return last;
+  };
+  const auto are_close = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return std::ranges::equal(a, b, [](float x, float y) { return std::abs(x - y) < 1e-3F; });
+  };
+  alone({1, 2, 3, 4, 5}); // is known
+  auto rows = extended({{0, 7, 2}, {0, 8, 2}}, true);
+  rows = extended({{2, 9, 3}, {0, 11, 3}, {1, 9, 3}}, true);
+  rows = extended({{3, 12, 4}, {0, 12, 4}, {2, 12, 4}}, true);
+  CHECK(are_close(rows[0], alone({1, 2, 7, 9, 12})));
+  CHECK(are_close(rows[1], alone({1, 2, 3, 4, 12})));
+  CHECK(are_close(rows[2], alone({1, 2, 3, 11, 12})));
+  CHECK(!are_close(rows[0], rows[1]) && !are_close(rows[1], rows[2]));
 }
 
 TEST("whisper seams: only what was decoded as it is aligned is not decoded again") {
@@ -250,7 +286,7 @@ TEST("whisper: what the cache for texts may grow by is known before") {
   const auto prompt =
       whisper_internals::decoder_prompt(*upstream.context, std::vector<int32_t>(1000, 1), "en", false, true);
   whisper_internals::reserve_tokens(*upstream.context, *upstream.state,
-                                    static_cast<int>(prompt.tokens.size()) + kMaxBeams * half);
+                                    static_cast<int>(prompt.tokens.size()) + (1 + kMaxBeams) * half);
   CHECK(whisper_internals::memory_bytes(*upstream.state) == before + growth);
   CHECK(whisper_internals::text_cache_growth(*upstream.context, *upstream.state) == 0);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -55,9 +56,14 @@ class ToyModel {
   // Gives rows for the extensions, and keeps the text of each.
   Extend extend() {
     texts_ = {{}};
+    return extend_texts();
+  }
+
+  Extend extend_texts() {
     return [this](std::span<const Extension> extensions) {
       std::vector<std::vector<int32_t>> next;
-      for (const auto& [parent, token] : extensions) {
+      for (const auto& [parent, token, at] : extensions) {
+        CHECK(texts_.at(parent).size() == at);
         next.push_back(texts_.at(parent));
         next.back().push_back(token);
       }
@@ -68,6 +74,18 @@ class ToyModel {
       most_ = std::max(most_, rows_.size());
       all_ += rows_.size();
       return std::vector<std::span<float>>(rows_.begin(), rows_.end());
+    };
+  }
+
+  // Gives rows beside a known text, which has number 0.
+  Extend extend_beside(const std::vector<int32_t>& known) {
+    texts_ = {known};
+    return [this, next_rows = extend_texts(), known](std::span<const Extension> extensions) {
+      texts_.front().assign(known.begin(), known.begin() + static_cast<ptrdiff_t>(std::min(
+                                                               known.size(), extensions.front().at)));
+      auto rows = next_rows(extensions);
+      texts_.insert(texts_.begin(), known);
+      return rows;
     };
   }
 
@@ -205,26 +223,45 @@ TEST("whisper search: several beams find texts that are more probable, with thei
   CHECK(better > 10);
 }
 
-TEST("whisper search: beams look for a text that is more probable than a known one, and for none in vain") {
-  size_t rows = 0;
-  size_t rows_beyond_known = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    SearchOptions options{.beams = 5, .most_tokens = 30};
+TEST("whisper search: beams beside a greedy text find a more probable one, and compute nothing of it again") {
+  size_t rows = 0, rows_beside = 0;
+  int better = 0, better_beside = 0;
+  for (unsigned seed = 0; seed < 80; ++seed) {
     ToyModel model(seed);
+    Choices known;
     auto first = model.logits({});
-    const auto best = search(kTextRules, options, first, model.extend());
-    rows += model.all_rows();
-    options.known_tokens = static_cast<int>(best.tokens.size());
-    options.known_score = best.score() - 1e-4;
-    CHECK(found(seed, options).score() >= best.score());
-    options.known_score = best.score();
-    ToyModel beyond(seed);
-    first = beyond.logits({});
-    const auto text = search(kTextRules, options, first, beyond.extend());
-    CHECK(text.tokens.empty() || text.score() > best.score());
-    rows_beyond_known += beyond.all_rows();
+    const auto greedy = search(kTextRules, {.most_tokens = 60, .kept = {&known, 6}}, first, model.extend());
+    std::vector<int32_t> tokens;
+    for (const auto& choices : known) {
+      CHECK(choices.size() >= 4 && std::ranges::is_sorted(choices, std::greater(), &Choice::logprob));
+      tokens.push_back(choices.front().token);
+    }
+    CHECK(tokens.back() == kEnd);
+    tokens.pop_back();
+    CHECK(tokens == greedy.tokens);
+    ToyModel beside(seed);
+    const auto text = search(kTextRules, {.beams = 5, .most_tokens = 30, .known = &known}, {},
+                             beside.extend_beside(greedy.tokens));
+    CHECK(beside.most_rows() <= 5);
+    CHECK(text.tokens.empty() || (text.finished && text.score() > greedy.score()));
+    CHECK(text.tokens.empty() || std::abs(text.sum - sum_of(seed, text)) < 1e-3);
+    better_beside += text.tokens.empty() ? 0 : 1;
+    rows_beside += beside.all_rows();
+    ToyModel alone(seed);
+    first = alone.logits({});
+    const auto five = search(kTextRules, {.beams = 5, .most_tokens = 30}, first, alone.extend());
+    better += five.score() > greedy.score() + 1e-6 ? 1 : 0;
+    rows += alone.all_rows();
   }
-  CHECK(rows_beyond_known < rows);
+  CHECK(better_beside > better / 2);
+  CHECK(rows_beside < rows / 2);
+}
+
+TEST("whisper search: nothing is kept of a text without an end") {
+  Choices known;
+  RepeatingModel model(1);
+  CHECK(!model.found({.most_tokens = 12, .kept = {&known, 6}}).finished);
+  CHECK(known.empty());
 }
 
 TEST("whisper search: a text without an end has the most tokens that it may") {

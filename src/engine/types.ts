@@ -55,6 +55,14 @@ export interface ModelInfo {
   memoryBytes: number;
 }
 
+export interface Doubt {
+  /** A text is in doubt if its mean log probability, with that of its end, is from `least` on and below `sure`. */
+  least: number;
+  sure: number;
+  /** Texts that are followed side by side, the first one among them, 2..8. */
+  beams: number;
+}
+
 export interface ChunkOptions {
   /** ISO 639 code, one of `info.languages`; '' where the model itself detects the language (SenseVoice). */
   language: string;
@@ -69,12 +77,8 @@ export interface ChunkOptions {
   maxTokens: number;
   /** Texts that are followed side by side at a temperature of 0 (beam search), 1..8; 1 is greedy decoding. */
   beams: number;
-  /**
-   * The mean log probability of a text that is known already, with that of its end, and the number of its tokens. Beam
-   * search then looks for a more probable one, and gives no segments where there is none.
-   */
-  knownLogprob?: number;
-  knownTokens?: number;
+  /** When a greedy text without times is in doubt; a more probable one is then looked for beside it. */
+  doubt?: Doubt;
   /** False: the decoder writes no times, and each segment is as long as its window. */
   times: boolean;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */

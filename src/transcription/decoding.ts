@@ -5,7 +5,7 @@
  * they cost up to thirty times a plain chunk and win no words (bench/results/decoding.md). Pure.
  */
 import { deflateSync } from 'node:zlib';
-import type { ModelInfo } from '../engine/types.ts';
+import type { Doubt, ModelInfo } from '../engine/types.ts';
 import { isFarTooShort } from './speech/speech-rate.ts';
 
 export interface Attempt {
@@ -18,9 +18,8 @@ export interface Attempt {
   beams: number;
   /** Whether the decoder writes times between its sentences; see `ChunkOptions`. */
   times: boolean;
-  /** The text that this attempt has to surpass; see `ChunkOptions`. */
-  knownLogprob?: number;
-  knownTokens?: number;
+  /** When the text gets a second look with several beams, which costs little. bench/results/decoding.md has the figures. */
+  doubt?: Doubt;
 }
 
 export interface Outcome {
@@ -85,29 +84,24 @@ export function attemptsFor(
   const audioContext = contextFor(durationSec, model.audioContext);
   const first: Attempt = { temperature, audioContext, maxTokens, beams: 1, times: false };
   if (draft) return [first];
+  const doubt = temperature === 0 && beams > 1 ? { doubt: doubtOf(durationSec, beams) } : {};
   const second = { ...first, maxTokens: 0, beams, times: true };
-  return audioContext === 0 ? [first, second] : [first, second, { ...second, audioContext: 0 }];
+  const looks = [{ ...first, ...doubt }, second] as const;
+  return audioContext === 0 ? [...looks] : [...looks, { ...second, audioContext: 0 }];
 }
 
-/**
- * Verifies an accepted text that is in doubt with a second attempt of several beams; null for other texts. It costs little, because
- * the audio is encoded already. bench/results/decoding.md has the figures.
- * @param beams as many as the client asks for; 1 for no second attempt
- */
-export function verifyingAttempt(
-  { avgLogprob, tokens }: Pick<Outcome, 'avgLogprob' | 'tokens'>,
-  first: Attempt,
-  { beams, durationSec }: { beams: number; durationSec: number },
-): Attempt | null {
+function doubtOf(durationSec: number, beams: number): Doubt {
   const isLong = durationSec >= LONG_CHUNK.fromSec;
-  const sure = isLong ? LONG_CHUNK.sureAvgLogprob : SURE_AVG_LOGPROB;
-  if (beams <= first.beams || first.temperature > 0 || avgLogprob >= sure) return null;
   return {
-    ...first,
+    least: MIN_AVG_LOGPROB,
+    sure: isLong ? LONG_CHUNK.sureAvgLogprob : SURE_AVG_LOGPROB,
     beams: isLong ? Math.max(2, Math.ceil(beams / 2)) : beams,
-    knownLogprob: avgLogprob,
-    knownTokens: tokens,
   };
+}
+
+/** Whether an accepted text gets a second look where it had none. */
+export function isInDoubt({ avgLogprob }: Pick<Outcome, 'avgLogprob'>, { doubt }: Attempt): boolean {
+  return doubt !== undefined && avgLogprob < doubt.sure;
 }
 
 /** The bytes of the text over their zlib-compressed size, which shows how repetitive the text is; 0 for no text. */

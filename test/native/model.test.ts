@@ -262,6 +262,16 @@ test('an argument error says what was expected and what it received', async () =
       { ...chunkOptions, beams: 9 },
       'Expected a whole number from 1 to 8 for beams but received 9 (number)',
     ],
+    [
+      second,
+      { ...chunkOptions, doubt: { least: -1, sure: -0.1, beams: 9 } },
+      'Expected a whole number from 2 to 8 for beams but received 9 (number)',
+    ],
+    [
+      second,
+      { ...chunkOptions, doubt: { least: -1, sure: 0.1, beams: 5 } },
+      'Expected a number from -100 to 0 for sure but received 0.1 (number)',
+    ],
     [second, { ...chunkOptions, words: 'yes' }, 'Expected a boolean for words but received "yes" (string)'],
     [second, { ...chunkOptions, prompt: null }, 'Expected a string for prompt but received null'],
     [

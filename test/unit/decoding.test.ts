@@ -5,9 +5,9 @@ import {
   attemptsFor,
   compressionRatio,
   contextFor,
+  isInDoubt,
   isLoop,
   judge,
-  verifyingAttempt,
 } from '../../src/transcription/decoding.ts';
 
 const good = {
@@ -32,9 +32,10 @@ test("the encoder window covers the clip, the margin and the floor, and is never
 });
 
 test('greedy decoding falls back to beams and times at its own window first, then to the full window', () => {
+  const doubt = { least: -1, sure: -0.15, beams: 5 };
   const second = { temperature: 0, audioContext: 384, maxTokens: 0, beams: 5, times: true };
   assert.deepEqual(attemptsFor(5, model, { temperature: 0, beams: 5 }), [
-    { temperature: 0, audioContext: 384, maxTokens: 94, beams: 1, times: false },
+    { temperature: 0, audioContext: 384, maxTokens: 94, beams: 1, times: false, doubt },
     second,
     { ...second, audioContext: 0 },
   ]);
@@ -106,25 +107,28 @@ test('a loop compresses and runs faster than speech', () => {
   assert.equal(compressionRatio(''), 0);
 });
 
-test('a text in doubt gets a second look with beams, which needs no other window', () => {
-  const unsure = { ...good, avgLogprob: -0.3 };
-  const short = { beams: 5, durationSec: 5 };
-  const second = { ...first, beams: 5, knownLogprob: -0.3, knownTokens: unsure.tokens };
-  assert.deepEqual(verifyingAttempt(unsure, first, short), second);
-  assert.equal(verifyingAttempt({ ...good, avgLogprob: -0.14 }, first, short), null);
-  assert.equal(verifyingAttempt(unsure, first, { ...short, beams: 1 }), null);
-  assert.equal(verifyingAttempt(unsure, { ...first, temperature: 0.2 }, short), null);
+test('only the first attempt has a second look, if the client wants several beams and no chance', () => {
+  const [looked, ...others] = attemptsFor(5, model, { temperature: 0, beams: 5 });
+  assert.deepEqual(looked.doubt, { least: -1, sure: -0.15, beams: 5 });
+  assert(others.every(({ doubt }) => doubt === undefined));
+  assert.equal(attemptsFor(5, model, { temperature: 0, beams: 1 })[0].doubt, undefined);
+  assert.equal(attemptsFor(5, model, { temperature: 0.2, beams: 5 })[0].doubt, undefined);
+  assert(isInDoubt({ avgLogprob: -0.16 }, looked) && !isInDoubt({ avgLogprob: -0.15 }, looked));
+  assert(!isInDoubt({ avgLogprob: -0.16 }, first));
 });
 
 test('a long text is in doubt sooner, and half of the beams look at it again', () => {
-  const unsure = { ...good, avgLogprob: -0.14 };
-  const beamsOf = (beams: number) => verifyingAttempt(unsure, first, { beams, durationSec: 20 })?.beams;
-  assert.deepEqual([1, 2, 3, 5, 8].map(beamsOf), [undefined, 2, 2, 3, 4]);
-  assert.equal(verifyingAttempt({ ...good, avgLogprob: -0.11 }, first, { beams: 5, durationSec: 20 }), null);
+  const doubtOf = (beams: number) => attemptsFor(20, model, { temperature: 0, beams })[0].doubt;
+  assert.deepEqual(
+    [1, 2, 3, 5, 8].map((beams) => doubtOf(beams)?.beams),
+    [undefined, 2, 2, 3, 4],
+  );
+  assert.equal(doubtOf(5)?.sure, -0.12);
 });
 
-test('a draft is decoded once', () => {
+test('a draft is decoded once, without a second look', () => {
   const settings = { temperature: 0, beams: 5 };
-  const [first] = attemptsFor(5, model, settings);
+  const [{ doubt, ...first }] = attemptsFor(5, model, settings);
+  assert(doubt);
   assert.deepEqual(attemptsFor(5, model, { ...settings, draft: true }), [first]);
 });

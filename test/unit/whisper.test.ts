@@ -100,52 +100,6 @@ test('another failure of the engine is not tried again', async () => {
   assert.equal(asked.length, 1);
 });
 
-/** A lane that is unsure of a word when it decodes greedily, and hears another one with beams. */
-function unsureLane(other: { word: string; logprob: number }) {
-  const asked: [beams: number, isCut: boolean][] = [];
-  const lane = {
-    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
-    transcribe: async (_samples: Float32Array, { beams, audioContext }: ChunkOptions) => {
-      const { word, logprob } = beams > 1 ? other : { word: ' what', logprob: -1.5 };
-      asked.push([beams, audioContext > 0]);
-      const tokens = said.map((token, i) =>
-        i === 2 ? { ...token, bytes: Buffer.from(word), logprob } : token,
-      );
-      return [{ startMs: 0, endMs: 2500, tokens, noSpeechProb: 0 }];
-    },
-  };
-  return { lane: lane as unknown as Lane, asked };
-}
-
-test('a text that hardly ends where it does is no surer than one with all words', async () => {
-  const withEnd = (count: number, logprob: number, endLogprob: number) => {
-    const tokens = said.slice(0, count).map((token) => ({ ...token, logprob }));
-    return [{ startMs: 0, endMs: 5000, tokens, noSpeechProb: 0, endLogprob }];
-  };
-  const lane = {
-    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
-    transcribe: async (_samples: Float32Array, { beams }: ChunkOptions) =>
-      beams === 1 ? withEnd(5, -0.2, -0.1) : withEnd(2, -0.1, -2),
-  };
-  const result = await whisper.recognize(lane as unknown as Lane, chunk, { ...request, beams: 5 });
-  assert.equal(textOf(result).trim(), 'ask not what your country');
-});
-
-test('a text in doubt is decoded again with beams, and the more probable text is taken', async () => {
-  for (const [logprob, expected] of [
-    [-1.2, 'which'],
-    [-1.8, 'what'],
-  ] as const) {
-    const { lane, asked } = unsureLane({ word: ' which', logprob });
-    const heard = await whisper.recognize(lane, chunk, { ...request, beams: 4 });
-    assert.equal(textOf(heard).trim(), `ask not ${expected} your country`);
-    assert.deepEqual(asked, [
-      [1, true],
-      [4, true],
-    ]);
-  }
-});
-
 test('only another look at the same audio may use what was encoded for it', async () => {
   const { lane, asked } = laneOf(['incomplete']);
   await recognize(lane);
@@ -155,10 +109,32 @@ test('only another look at the same audio may use what was encoded for it', asyn
   );
 });
 
-test('a request for one beam is decoded greedily, however unsure the text is', async () => {
-  const { lane, asked } = unsureLane({ word: ' which', logprob: -0.1 });
-  assert.equal(textOf(await recognize(lane)).trim(), 'ask not what your country');
-  assert.deepEqual(asked, [[1, true]]);
+test('a text in doubt is looked at again in the call that found it, unless the request wants one beam', async () => {
+  for (const [beams, expected] of [
+    [4, 4],
+    [1, undefined],
+  ] as const) {
+    const { lane, asked } = laneOf([]);
+    await whisper.recognize(lane, chunk, { ...request, beams });
+    assert.deepEqual(
+      asked.map(({ doubt }) => doubt?.beams),
+      [expected],
+    );
+  }
+});
+
+test('a text that hardly ends where it does is no surer than one with all words', async () => {
+  const withEnd = (count: number, logprob: number, endLogprob: number) => {
+    const tokens = said.slice(0, count).map((token) => ({ ...token, logprob }));
+    return [{ startMs: 0, endMs: 5000, tokens, noSpeechProb: 0, endLogprob }];
+  };
+  const lane = {
+    info: { languages: ['en'], audioContext: 1500, textContext: 448 },
+    transcribe: async (_samples: Float32Array, { beams }: ChunkOptions) =>
+      beams === 1 ? withEnd(5, -1.3, -0.1) : withEnd(2, -1.1, -4),
+  };
+  const result = await whisper.recognize(lane as unknown as Lane, chunk, { ...request, beams: 5 });
+  assert.equal(textOf(result).trim(), 'ask not what your country');
 });
 
 /** Two spans of 2 s each, in one chunk. */
@@ -193,7 +169,7 @@ function partsLane(together: string, apart: string[], alignedSec = 2) {
         return segmentsOf(options.text, sec, alignedSec);
       }
       asked.push(sec);
-      looks.push([options.beams, options.again]);
+      looks.push([options.doubt?.beams ?? options.beams, options.again]);
       const text = sec > 4 ? together : (apart[parts++ % apart.length] ?? '');
       if (text === LOOP) throw new NativeError('repetition', 'scripted');
       return segmentsOf(text, sec, sec, sec > 4 ? -0.1 : -0.5); // the text of a part is in doubt
@@ -317,10 +293,11 @@ test('spans are looked at once, and each again with beams only where they have m
     partsLane(' Ask', [' Ask what you can.']),
   ];
   await whisper.recognize(none.lane, twice, doubtful);
-  assert.deepEqual(none.looks, Array(3).fill([1, false]));
+  // What both are in together has its second look in the same call.
+  assert.deepEqual(none.looks, [[4, false], ...Array(2).fill([1, false])]);
   const { sentences } = await whisper.recognize(more.lane, twice, doubtful);
   // The lane has encoded the second span last.
-  assert.deepEqual(more.looks, [...Array(3).fill([1, false]), [4, false], [4, false]]);
+  assert.deepEqual(more.looks, [[4, false], ...Array(2).fill([1, false]), [4, false], [4, false]]);
   assert.equal(sentences.length, 2);
 });
 

@@ -578,16 +578,21 @@ std::vector<std::vector<float>> language_probabilities(whisper_context& context,
 
 namespace {
 
-// A text goes on in the memory of its parent, which several may have. Its number is that of its extension.
-void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensions) {
-  if (extensions.size() == 1 && extensions.front().parent == 0)
+// A text goes on in the memory of its parent, which several may have. Its number is that of its extension, or
+// one more beside a known text, which keeps number 0 and all that it has.
+void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensions, int position,
+                    bool beside_known) {
+  if (!beside_known && extensions.size() == 1 && extensions.front().parent == 0)
     return; // The only text keeps its number. The others have ended and are not extended again.
+  const size_t first = beside_known ? 1 : 0;
   const auto used = static_cast<size_t>(whisper_kv_cache_cell_max(cache));
   for (auto& cell : std::span(cache.cells).first(used)) {
     std::set<whisper_seq_id> children;
+    if (beside_known && cell.has_seq_id(0))
+      children.insert(0);
     for (size_t i = 0; i < extensions.size(); ++i) {
-      if (cell.has_seq_id(static_cast<whisper_seq_id>(extensions[i].parent)))
-        children.insert(static_cast<whisper_seq_id>(i));
+      if (cell.pos < position && cell.has_seq_id(static_cast<whisper_seq_id>(extensions[i].parent)))
+        children.insert(static_cast<whisper_seq_id>(first + i));
     }
     if (children.empty())
       cell.pos = -1;
@@ -600,10 +605,11 @@ void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensio
 
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads, KeptScores* kept, StepBatcher* batcher) {
+                                                int threads, bool beside_known, KeptScores* kept,
+                                                StepBatcher* batcher) {
   auto& cache = state.kv_self;
   const auto count = static_cast<whisper_seq_id>(extensions.size());
-  follow_parents(cache, extensions);
+  follow_parents(cache, extensions, position, beside_known);
   auto& batch = state.batch;
   batch.n_tokens = count;
   std::vector<std::span<float>> rows;
@@ -612,7 +618,7 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
     batch.token[i] = extensions[static_cast<size_t>(i)].token;
     batch.pos[i] = position;
     batch.n_seq_id[i] = 1;
-    batch.seq_id[i][0] = i;
+    batch.seq_id[i][0] = beside_known ? i + 1 : i;
     batch.logits[i] = 1;
   }
   if (batcher == nullptr || !decode_together(context, state, *batcher))
@@ -733,8 +739,9 @@ uint64_t memory_bytes(const whisper_state& state) {
 }
 
 uint64_t text_cache_growth(const whisper_context& context, const whisper_state& state) {
-  const int half = context.model.hparams.n_text_ctx / 2; // of a prompt, and of each text
-  const auto most = static_cast<uint64_t>(cache_rows(context, half + kMaxBeams * half));
+  const int half =
+      context.model.hparams.n_text_ctx / 2; // of a prompt, of a greedy text, and of each beside it
+  const auto most = static_cast<uint64_t>(cache_rows(context, (2 + kMaxBeams) * half));
   const uint64_t row_bytes = ggml_backend_buffer_get_size(state.kv_self.buffer) / state.kv_self.size;
   return (most - std::min<uint64_t>(most, state.kv_self.size)) * row_bytes;
 }

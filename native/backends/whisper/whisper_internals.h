@@ -106,10 +106,12 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
 // attend to another part of the window. Throws Failure{inference_failed}, also where the call was cancelled.
 std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
                                                        size_t texts, int threads);
-// `batcher`: where there is one text, and other lanes may have their steps in the same graph.
+// `beside_known`: the extensions are those of texts beside a known one (SearchOptions::known), which is what
+// was decoded before. `batcher`: where there is one text, and other lanes may have their steps in the same
+// graph.
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads, KeptScores* kept = nullptr,
+                                                int threads, bool beside_known, KeptScores* kept = nullptr,
                                                 StepBatcher* batcher = nullptr);
 
 // What computes the steps of several lanes of the model of this one, in memory and on a stream of its own.

@@ -29,6 +29,7 @@ class TokenRules {
   // Sets the logits of tokens that may not follow `said` to minus infinity.
   void apply(std::span<const int32_t> said, std::span<float> logits) const;
 
+  bool has_times() const { return options_.times; }
   bool is_time(int32_t token) const { return token >= special_.first_time; }
   const SpecialTokens& special() const { return special_; }
 

@@ -57,24 +57,37 @@ std::vector<Candidate> best_of(std::span<const float> logits, size_t parent, dou
   return best;
 }
 
+const Hypothesis& best_of_all(const std::vector<Hypothesis>& texts) {
+  return *std::ranges::max_element(texts, {}, &Hypothesis::score);
+}
+
+// Texts that are much longer than one that ended, and longer than speech, will not end.
+bool is_much_longer(const Hypothesis& live, const std::vector<Hypothesis>& finished, size_t most_of_loop) {
+  constexpr size_t kLonger = 16;
+  const size_t tokens = live.tokens.size();
+  return !finished.empty() && tokens > most_of_loop &&
+         tokens > 2 * best_of_all(finished).tokens.size() + kLonger;
+}
+
 class BeamSearch {
  public:
   BeamSearch(const TokenRules& rules, const SearchOptions& options)
       : rules_(rules), beams_(static_cast<size_t>(options.beams)),
-        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)), known_score_(options.known_score),
-        known_tokens_(static_cast<size_t>(options.known_tokens)) {}
+        choices_(std::max(beams_ + 1, options.kept.count)),
+        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)), kept_(options.kept.choices) {}
 
   // The extensions that are followed; empty when the search is over.
   std::vector<Extension> step(std::span<const std::span<float>> rows) {
     std::vector<Candidate> candidates;
     for (size_t i = 0; i < live_.size(); ++i) {
       rules_.apply(live_[i].tokens, rows[i]);
-      std::ranges::copy(best_of(rows[i], i, live_[i].sum, beams_ + 1), std::back_inserter(candidates));
+      std::ranges::copy(best_of(rows[i], i, live_[i].sum, choices_), std::back_inserter(candidates));
     }
     std::ranges::stable_sort(candidates, std::greater(), &Candidate::sum);
+    if (kept_ != nullptr)
+      keep(candidates);
     std::vector<Hypothesis> next;
     std::vector<Extension> extensions;
-    bool hopeless = false;
     std::vector<bool> loops(live_.size()); // a text that left its loop would only begin another one
     for (const auto& candidate : candidates) {
       if (loops[candidate.parent])
@@ -85,63 +98,143 @@ class BeamSearch {
         finished_.push_back(std::move(hypothesis));
         continue;
       }
-      if (!may_win(hypothesis)) { // nor may those behind it, which are less probable
-        hopeless = true;
-        break;
-      }
       loops[candidate.parent] = hypothesis.tokens.size() > most_of_loop_ && is_loop(hypothesis.tokens);
       if (loops[candidate.parent])
         continue;
+      extensions.push_back({candidate.parent, candidate.token, hypothesis.tokens.size() - 1});
       next.push_back(std::move(hypothesis));
-      extensions.push_back({candidate.parent, candidate.token});
       if (next.size() == beams_)
         break;
     }
-    if (next.empty() && finished_.empty() && !hopeless)
+    if (next.empty() && finished_.empty())
       throw Failure(StatusCode::repetition, "The decoder repeats itself");
-    if (!next.empty() || hopeless)
+    if (!next.empty())
       live_ = std::move(next);
-    return is_over() ? std::vector<Extension>() : extensions;
+    const bool is_over =
+        finished_.size() >= beams_ || is_much_longer(live_.front(), finished_, most_of_loop_);
+    return is_over ? std::vector<Extension>() : extensions;
   }
 
   Hypothesis best() const {
-    const auto& all = finished_.empty() ? live_ : finished_;
-    const bool is_found = !all.empty() && best_of_all(all).score() > known_score_ + kRounding;
-    return is_found ? best_of_all(all) : Hypothesis();
+    if (kept_ != nullptr && finished_.empty())
+      kept_->clear();
+    return best_of_all(finished_.empty() ? live_ : finished_);
   }
 
  private:
-  // Texts that are much longer than one that ended, and longer than speech, will not end.
-  bool is_over() const {
-    if (live_.empty() || finished_.size() >= beams_)
-      return true;
-    if (finished_.empty())
-      return false;
-    const size_t live = live_.front().tokens.size();
-    return live > most_of_loop_ && live > 2 * best_of_all(finished_).tokens.size() + kLonger;
+  // Of a greedy search all candidates are of its one text.
+  void keep(std::span<const Candidate> candidates) {
+    auto& choices = kept_->emplace_back();
+    for (const auto& candidate : candidates)
+      choices.push_back({candidate.token, candidate.logprob});
   }
 
-  static const Hypothesis& best_of_all(const std::vector<Hypothesis>& texts) {
-    return *std::ranges::max_element(texts, {}, &Hypothesis::score);
+  const TokenRules& rules_;
+  size_t beams_;
+  size_t choices_;
+  size_t most_of_loop_;
+  Choices* kept_;
+  std::vector<Hypothesis> live_{1};
+  std::vector<Hypothesis> finished_;
+};
+
+// Beam search beside a known text, which is followed like the others but not computed again: where it is the
+// only one left, the search goes to its next token at once.
+class RivalSearch {
+ public:
+  RivalSearch(const TokenRules& rules, const SearchOptions& options)
+      : rules_(rules), beams_(static_cast<size_t>(options.beams)),
+        most_of_loop_(static_cast<size_t>(options.most_tokens_of_loop)), known_(*options.known) {
+    for (const auto& choices : known_)
+      sums_.push_back(sums_.back() + static_cast<double>(choices.front().logprob));
+    score_ = sums_.back() / static_cast<double>(known_.size());
   }
 
-  // With nothing but certain tokens from here on.
+  // The extensions that are followed; empty when the search is over.
+  std::vector<Extension> step(std::span<const std::span<float>> rows) {
+    std::vector<Extension> extensions;
+    while (extensions.empty() && (follows_known_ || !live_.empty()))
+      extensions = next(candidates(rows));
+    return extensions;
+  }
+
+  Hypothesis best() const { return best_; }
+
+ private:
+  std::vector<Candidate> candidates(std::span<const std::span<float>> rows) const {
+    std::vector<Candidate> result;
+    if (follows_known_) {
+      for (const auto& [token, logprob] : known_[at_])
+        result.push_back({0, token, logprob, sums_[at_] + static_cast<double>(logprob)});
+    }
+    for (size_t i = 0; i < live_.size(); ++i) {
+      rules_.apply(live_[i].tokens, rows[i]);
+      std::ranges::copy(best_of(rows[i], i + 1, live_[i].sum, beams_ + 1), std::back_inserter(result));
+    }
+    std::ranges::stable_sort(result, std::greater(), &Candidate::sum);
+    return result;
+  }
+
+  std::vector<Extension> next(const std::vector<Candidate>& candidates) {
+    std::vector<Hypothesis> next;
+    std::vector<Extension> extensions;
+    bool follows_known = false;
+    for (const auto& candidate : candidates) {
+      if (next.size() + (follows_known ? 1 : 0) == beams_)
+        break;
+      if (candidate.parent == 0 && candidate.token == known_[at_].front().token) {
+        follows_known = true;
+        continue;
+      }
+      auto hypothesis = candidate.parent == 0 ? beginning_of_known() : live_[candidate.parent - 1];
+      take(hypothesis, candidate, rules_.special().end_of_text);
+      if (hypothesis.finished && hypothesis.score() > score_) {
+        score_ = hypothesis.score();
+        best_ = std::move(hypothesis);
+      } else if (!hypothesis.finished && may_win(hypothesis)) {
+        extensions.push_back({candidate.parent, candidate.token, at_});
+        next.push_back(std::move(hypothesis));
+      }
+    }
+    ++at_;
+    follows_known_ = follows_known && at_ < known_.size();
+    live_ = std::move(next);
+    return extensions;
+  }
+
+  Hypothesis beginning_of_known() const {
+    Hypothesis result;
+    for (const auto& choices : std::span(known_).first(at_)) {
+      result.tokens.push_back(choices.front().token);
+      result.logprobs.push_back(choices.front().logprob);
+    }
+    return result;
+  }
+
+  // With a rest that costs nearly as much as that of the known text.
   bool may_win(const Hypothesis& hypothesis) const {
-    const auto tokens = std::max(hypothesis.tokens.size(), known_tokens_ + kMore);
-    return hypothesis.sum > known_score_ * static_cast<double>(tokens + 1);
+    const size_t length = hypothesis.tokens.size();
+    if (length > most_of_loop_ && is_loop(hypothesis.tokens))
+      return false;
+    const double rest = sums_.back() - sums_[std::min(length + kAhead, known_.size())];
+    const auto tokens = std::max(length, known_.size() - 1 + kMore);
+    return hypothesis.sum + kPartOfRest * rest > score_ * static_cast<double>(tokens + 1);
   }
 
-  static constexpr size_t kLonger = 16;
-  static constexpr size_t kMore = 2;        // tokens that a more probable text may have
-  static constexpr double kRounding = 1e-6; // of a score, as the caller has it
+  static constexpr size_t kMore = 2;  // tokens that a more probable text may have
+  static constexpr size_t kAhead = 2; // tokens by which it may be ahead of the known one
+  static constexpr double kPartOfRest = 0.9;
 
   const TokenRules& rules_;
   size_t beams_;
   size_t most_of_loop_;
-  double known_score_;
-  size_t known_tokens_;
-  std::vector<Hypothesis> live_{1};
-  std::vector<Hypothesis> finished_;
+  const Choices& known_;
+  std::vector<double> sums_{0}; // of the known text before each token, and of all
+  double score_;                // that is to be surpassed
+  bool follows_known_ = true;
+  size_t at_ = 0; // the number of tokens that all texts have
+  std::vector<Hypothesis> live_;
+  Hypothesis best_;
 };
 
 class Sampling {
@@ -176,7 +269,7 @@ class Sampling {
            rules_.special().end_of_text);
       if (hypothesis.finished)
         continue;
-      extensions.push_back({row, token});
+      extensions.push_back({row, token, hypothesis.tokens.size() - 1});
       next.push_back(live_[i]);
     }
     live_ = std::move(next);
@@ -213,11 +306,11 @@ class Sampling {
 };
 
 template <typename Steps>
-Hypothesis searched(Steps steps, const SearchOptions& options, std::span<float> first, const Extend& extend) {
-  std::vector<std::span<float>> rows{first};
-  for (int tokens = 0;; ++tokens) {
+Hypothesis searched(Steps steps, const SearchOptions& options, std::vector<std::span<float>> rows,
+                    const Extend& extend) {
+  while (true) {
     const auto extensions = steps.step(rows);
-    if (extensions.empty() || tokens + 1 >= options.most_tokens)
+    if (extensions.empty() || static_cast<int>(extensions.front().at) + 1 >= options.most_tokens)
       return steps.best();
     rows = extend(extensions);
   }
@@ -240,9 +333,11 @@ bool is_loop(std::span<const int32_t> tokens) {
 
 Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
                   const Extend& extend) {
+  if (options.known != nullptr)
+    return searched(RivalSearch(rules, options), options, {}, extend);
   if (options.temperature > 0)
-    return searched(Sampling(rules, options), options, first, extend);
-  return searched(BeamSearch(rules, options), options, first, extend);
+    return searched(Sampling(rules, options), options, {first}, extend);
+  return searched(BeamSearch(rules, options), options, {first}, extend);
 }
 
 } // namespace voxgate

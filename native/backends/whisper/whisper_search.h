@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -27,6 +26,15 @@ struct Hypothesis {
   double score() const { return sum / static_cast<double>(tokens.size() + 1); }
 };
 
+// A token that may come next.
+struct Choice {
+  int32_t token;
+  float logprob;
+};
+
+// What is probable at each token of a text, the best first, which is its own. The last one is its end.
+using Choices = std::vector<std::vector<Choice>>;
+
 struct SearchOptions {
   // With a temperature of 0 this many texts are followed side by side (beam search); 1 is greedy decoding.
   // Above 0 this many texts are drawn at random.
@@ -37,16 +45,23 @@ struct SearchOptions {
   // is much longer than a text that ended.
   int most_tokens_of_loop = 0;
   uint32_t seed = 0;
-  // Beam search looks for a text with a higher score than one that is known, of so many tokens. It gives up
-  // what cannot become such a text with a few tokens more than those.
-  double known_score = -std::numeric_limits<double>::infinity();
-  int known_tokens = 0;
+  // Where a greedy search keeps so many choices at each token of its text; none where that has no end.
+  struct Kept {
+    Choices* choices = nullptr;
+    size_t count = 0;
+  };
+  Kept kept;
+  // What an earlier search kept. Beam search then looks for a more probable text beside that one, of which
+  // nothing is computed again. Null where there is none.
+  const Choices* known = nullptr;
 };
 
-// The hypothesis `parent` of the step before goes on with `token`.
+// The hypothesis `parent` of the step before goes on with `token`, its token number `at`. Beside a known text
+// the hypotheses are counted from 1, and 0 is the known text as far as it has tokens before that one.
 struct Extension {
   size_t parent;
   int32_t token;
+  size_t at;
 };
 
 // Computes the logits after each extension, as rows that may be written to until the next call.
@@ -54,7 +69,8 @@ using Extend = std::function<std::vector<std::span<float>>(std::span<const Exten
 
 // The best text that the search finds: BeamSearchDecoder and GreedyDecoder of OpenAI's decoding.py, ranked by
 // the mean log probability. `first`: the logits after the prompt. Throws Failure{repetition} where beam
-// search found nothing but loops. No text has no tokens: the known one has the highest score.
+// search found nothing but loops. No text has no tokens: the known one has the highest score. With a known
+// text there is no `first`.
 Hypothesis search(const TokenRules& rules, const SearchOptions& options, std::span<float> first,
                   const Extend& extend);
 

@@ -76,22 +76,15 @@ int WhisperTranscript::decode_window(int frame, int frames) {
       times ? kMostRepeatedTokens * frames * static_cast<int>(kFrameMs) / 1000 : 0;
   if (options_.max_tokens > 0)
     search_options.most_tokens = std::min(search_options.most_tokens, options_.max_tokens);
-  search_options.known_score = static_cast<double>(options_.known_logprob);
-  search_options.known_tokens = options_.known_tokens;
-  whisper_internals::reserve_tokens(context_, state_,
-                                    prompt_tokens + search_options.beams * search_options.most_tokens);
-  auto* const kept = search_options.beams == 1 ? kept_scores(times) : nullptr;
-  const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads(), kept);
-  no_speech_probability_ = logits.no_speech_probability;
-  // Scores are kept, and several texts followed, without other lanes.
-  auto* const batcher = search_options.beams == 1 && kept == nullptr ? scope_.batcher() : nullptr;
-  const StepBatcher::Member member(batcher);
-  int position = prompt_tokens;
-  const auto text = search(rules, search_options, logits.last, [&](std::span<const Extension> extensions) {
-    cancel_.check();
-    return whisper_internals::decode_extensions(context_, state_, extensions, position++, scope_.threads(),
-                                                kept, batcher);
-  });
+  Choices choices;
+  const int rivals = search_options.beams == 1 && !times ? options_.doubt.beams : 0;
+  if (rivals > 0)
+    search_options.kept = {&choices, static_cast<size_t>(rivals) + 1};
+  whisper_internals::reserve_tokens(
+      context_, state_, prompt_tokens + (search_options.beams + rivals) * search_options.most_tokens);
+  auto text = decode(rules, prompt, search_options);
+  if (auto surer = second_look(rules, search_options, prompt_tokens, text, choices); !surer.tokens.empty())
+    text = std::move(surer);
   const auto cut = cut_at_times(text.tokens, special_.first_time, positions);
   const size_t first_segment = segments_.size();
   const int64_t start_ms = frame * kFrameMs;
@@ -108,6 +101,39 @@ int WhisperTranscript::decode_window(int frame, int frames) {
     align(first_segment, frame, next);
   emit(first_segment);
   return next;
+}
+
+Hypothesis WhisperTranscript::decode(const TokenRules& rules, const whisper_internals::DecoderPrompt& prompt,
+                                     const SearchOptions& options) {
+  auto* const kept = options.beams == 1 ? kept_scores(rules.has_times()) : nullptr;
+  const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads(), kept);
+  no_speech_probability_ = logits.no_speech_probability;
+  // Scores are kept, and several texts followed, without other lanes.
+  auto* const batcher = options.beams == 1 && kept == nullptr ? scope_.batcher() : nullptr;
+  const StepBatcher::Member member(batcher);
+  const auto prompt_tokens = prompt.tokens.size();
+  return search(rules, options, logits.last, [&](std::span<const Extension> extensions) {
+    cancel_.check();
+    const auto position = static_cast<int>(prompt_tokens + extensions.front().at);
+    return whisper_internals::decode_extensions(context_, state_, extensions, position, scope_.threads(),
+                                                false, kept, batcher);
+  });
+}
+
+Hypothesis WhisperTranscript::second_look(const TokenRules& rules, SearchOptions options, int prompt_tokens,
+                                          const Hypothesis& text, const Choices& known) {
+  const auto score = text.score();
+  const auto& doubt = options_.doubt;
+  if (known.empty() || score < static_cast<double>(doubt.least) || score >= static_cast<double>(doubt.sure))
+    return {};
+  options.beams = doubt.beams;
+  options.known = &known;
+  return search(rules, options, {}, [&](std::span<const Extension> extensions) {
+    cancel_.check();
+    const auto position = prompt_tokens + static_cast<int>(extensions.front().at);
+    return whisper_internals::decode_extensions(context_, state_, extensions, position, scope_.threads(),
+                                                true);
+  });
 }
 
 int WhisperTranscript::align_window(int frame, int frames) {

@@ -31,6 +31,13 @@ class WhisperTranscript {
  private:
   // Decodes a window that is encoded; both in frames of 10 ms. Returns where the next window begins.
   int decode_window(int frame, int frames);
+  // The text behind a prompt.
+  Hypothesis decode(const TokenRules& rules, const whisper_internals::DecoderPrompt& prompt,
+                    const SearchOptions& options);
+  // A more probable text than the one that was just decoded, of which `known` was kept; no tokens if there is
+  // none, or it is not in doubt.
+  Hypothesis second_look(const TokenRules& rules, SearchOptions options, int prompt_tokens,
+                         const Hypothesis& text, const Choices& known);
   // Aligns the text with a window that is encoded. What little may be left behind the window gets nothing.
   int align_window(int frame, int frames);
   void emit(size_t first_segment);

@@ -4,12 +4,12 @@ import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.
 import {
   type Attempt,
   attemptsFor,
+  isInDoubt,
   isLoop,
   isSure,
   judge,
   type Outcome,
   type Verdict,
-  verifyingAttempt,
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, withSilences } from '../speech/chunks.ts';
@@ -80,8 +80,10 @@ export async function decode(
     // Another attempt may write nothing. That does not turn an earlier text, of which the model was sure, into silence.
     if (verdict === 'silence') return best !== null && isSure(best.outcome) ? best : 'silence';
     if (verdict === 'accept') {
-      const second = verifyingAttempt(decoded.outcome, attempt, { beams: request.beams, durationSec });
-      return second === null ? decoded : surer(decoded, await run(second));
+      const hasSecondLook = i > 0 || first === undefined;
+      return hasSecondLook || !isInDoubt(decoded.outcome, attempt)
+        ? decoded
+        : surer(decoded, await run(attempt));
     }
     const better = best === null || decoded.outcome.avgLogprob > best.outcome.avgLogprob;
     if (better && !isLoop(decoded.outcome, durationSec)) best = decoded;
@@ -90,14 +92,14 @@ export async function decode(
   return best ?? 'repetition';
 }
 
-/** Makes the first attempt of those that `decode` makes. */
+/** Makes the first attempt of those that `decode` makes, without its second look. */
 export function firstAttempt(
   lane: Lane,
   chunk: Chunk,
   decoding: Omit<Decoding, 'first'>,
   request: ChunkRequest,
 ): Promise<AttemptResult | NativeError> {
-  const [attempt] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
+  const [{ doubt, ...attempt }] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
   return runAttempt(lane, chunk, attempt, decoding, request);
 }
 
