@@ -77,12 +77,14 @@ class ToyModel {
     };
   }
 
-  // Gives rows beside a known text, which has number 0.
+  // Gives rows beside a known text, which has number 0 and is never extended as it goes on.
   Extend extend_beside(const std::vector<int32_t>& known) {
     texts_ = {known};
     return [this, next_rows = extend_texts(), known](std::span<const Extension> extensions) {
-      texts_.front().assign(known.begin(), known.begin() + static_cast<ptrdiff_t>(std::min(
-                                                               known.size(), extensions.front().at)));
+      const size_t before = std::min(known.size(), extensions.front().at);
+      for (const auto& [parent, token, at] : extensions)
+        CHECK(parent != 0 || at == known.size() || token != known[at]);
+      texts_.front().assign(known.begin(), known.begin() + static_cast<ptrdiff_t>(before));
       auto rows = next_rows(extensions);
       texts_.insert(texts_.begin(), known);
       return rows;
@@ -253,8 +255,8 @@ TEST("whisper search: beams beside a greedy text find a more probable one, and c
     better += five.score() > greedy.score() + 1e-6 ? 1 : 0;
     rows += alone.all_rows();
   }
-  CHECK(better_beside > better / 2);
-  CHECK(rows_beside < rows / 2);
+  CHECK(better_beside >= better);
+  CHECK(7 * rows_beside < 4 * rows); // without what may not win; with it there are 0.6 of them
 }
 
 TEST("whisper search: nothing is kept of a text without an end") {

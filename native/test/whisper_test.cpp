@@ -162,6 +162,45 @@ TEST("whisper: real weights hear the speech, with and without words") {
   CHECK(moments > 15);
 }
 
+TEST("whisper: beside a text in doubt a more probable one is looked for in the same call") {
+  const auto model = load_whisper({"whisper", weights_from("VOXGATE_TEST_MODEL"), "cpu", 1}, CancelToken());
+  const auto mean = [](const std::vector<Segment>& segments) {
+    double sum = static_cast<double>(segments.back().end_logprob);
+    for (const auto& segment : segments) {
+      for (const auto& token : segment.tokens)
+        sum += static_cast<double>(token.logprob);
+    }
+    return sum / static_cast<double>(count_tokens(segments) + 1);
+  };
+  int surer = 0;
+  for (const float loudness : {0.05F, 0.1F, 0.2F}) {
+    auto samples = speech();
+    const auto hiss = noise(samples.size());
+    for (size_t i = 0; i < samples.size(); ++i)
+      samples[i] += loudness * hiss[i];
+    auto options = english();
+    options.max_tokens = 0;
+    options.audio_context = 640;
+    options.times = false;
+    const auto first = model->transcribe(samples, options, {}, CancelToken());
+    const auto with = [&](float least, float sure) {
+      options.doubt = {least, sure, 5};
+      return model->transcribe(samples, options, {}, CancelToken());
+    };
+    const auto score = static_cast<float>(mean(first));
+    CHECK(with(-1, score - 0.01F) == first);
+    CHECK(with(score + 0.01F, 0) == first);
+    const auto second = with(-1, 0);
+    CHECK(second == first || mean(second) > mean(first));
+    surer += second == first ? 0 : 1;
+    options.words = true;
+    const auto aligned = with(-1, 0);
+    CHECK(text_of(aligned) == text_of(second));
+    check_times(aligned, 11000);
+  }
+  CHECK(surer > 0);
+}
+
 TEST("whisper: the words of a window that is cut end where the next window begins") {
   const auto model = load_whisper({"whisper", weights_from("VOXGATE_TEST_MODEL"), "cpu", 1}, CancelToken());
   const auto sentence = speech();

@@ -50,7 +50,7 @@ struct SearchOptions {
     Choices* choices = nullptr;
     size_t count = 0;
   };
-  Kept kept;
+  Kept kept = {};
   // What an earlier search kept. Beam search then looks for a more probable text beside that one, of which
   // nothing is computed again. Null where there is none.
   const Choices* known = nullptr;
