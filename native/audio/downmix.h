@@ -23,7 +23,7 @@ class Downmix {
   void operator()(const SampleBlock& block, std::span<const float> samples);
   void silence(size_t frames);
 
-  // Of the last block.
+  // The average of the channels, or the chosen one, in the last block.
   const std::vector<float>& mono() const { return mono_; }
   // Half the difference of two channels; of others it is silent.
   const std::vector<float>& sides() const { return sides_; }

@@ -3,6 +3,7 @@
 
 #include <ggml-alloc.h>
 
+#include <atomic>
 #include <functional>
 #include <vector>
 
@@ -99,6 +100,30 @@ Nodes attention_to_itself(ggml_context* c, const Inputs& in, bool masked, int64_
   nodes.push_back(ggml_mul_mat(c, in.others, columns));
   nodes.push_back(attention(c, in, nodes.back(), masked, first));
   return nodes;
+}
+
+// Nodes are computed together, which `taken` counts, where the result has memory of its own, and one by one
+// where it lies over an input; the values are the same.
+void check_only_apart(std::atomic<long>& taken, const std::vector<ggml_tensor * Inputs::*>& inputs,
+                      const std::function<ggml_tensor*(ggml_context*, const Inputs&)>& nodes) {
+  needs_vectors();
+  const MostBfloat16 without(Bfloat16::none);
+  const auto computed = [&](ggml_tensor* Inputs::*over) {
+    KernelGraph graph(2);
+    const Inputs in(graph.context.get(), 2);
+    ggml_tensor* const result = nodes(graph.context.get(), in);
+    taken = 0;
+    const auto values = graph.run(result, [&] {
+      in.fill();
+      if (over != nullptr)
+        result->data = (in.*over)->data;
+    });
+    CHECK((taken > 0) == (over == nullptr));
+    return values;
+  };
+  const auto expected = computed(nullptr);
+  for (ggml_tensor* Inputs::*const over : inputs)
+    CHECK(computed(over) == expected);
 }
 
 struct Pattern {
@@ -236,70 +261,24 @@ TEST("kernels: products of a few columns are computed with what follows them, wi
 }
 
 TEST("kernels: products are not computed with what follows where the result lies over what they read") {
-  needs_vectors();
-  const MostBfloat16 without(Bfloat16::none);
-  std::vector<float> expected;
-  for (const int over : {0, 1, 2}) {
-    KernelGraph graph(2);
-    ggml_context* context = graph.context.get();
-    const Inputs in(context, 2);
-    ggml_tensor* result = ggml_add(context, ggml_mul_mat(context, in.weights, in.x), in.bias);
-    calls().few_products = 0;
-    const auto values = graph.run(result, [&] {
-      in.fill();
-      if (over > 0)
-        result->data = (over == 1 ? in.x : in.weights)->data;
-    });
-    CHECK((calls().few_products > 0) == (over == 0));
-    if (over == 0)
-      expected = values;
-    CHECK(values == expected);
-  }
+  check_only_apart(calls().few_products, {&Inputs::x, &Inputs::weights},
+                   [](ggml_context* context, const Inputs& in) {
+                     return ggml_add(context, ggml_mul_mat(context, in.weights, in.x), in.bias);
+                   });
 }
 
 TEST("kernels: a product is not computed with the norm before it where it lies over what that reads") {
-  needs_vectors();
-  const MostBfloat16 without(Bfloat16::none);
-  std::vector<float> expected;
-  for (const bool over : {false, true}) {
-    KernelGraph graph(2);
-    ggml_context* context = graph.context.get();
-    const Inputs in(context, 2);
-    ggml_tensor* result = ggml_mul_mat(context, in.weights, normed(context, in).back());
-    calls().few_products = 0;
-    const auto values = graph.run(result, [&] {
-      in.fill();
-      if (over)
-        result->data = in.x->data;
-    });
-    CHECK((calls().few_products > 0) == !over);
-    if (!over)
-      expected = values;
-    CHECK(values == expected);
-  }
+  check_only_apart(calls().few_products, {&Inputs::x}, [](ggml_context* context, const Inputs& in) {
+    return ggml_mul_mat(context, in.weights, normed(context, in).back());
+  });
 }
 
 TEST("kernels: attention is not computed with the products before it where it lies over what they read") {
-  needs_vectors();
-  const MostBfloat16 without(Bfloat16::none);
-  std::vector<float> expected;
-  for (const int over : {0, 1, 2}) {
-    KernelGraph graph(2);
-    ggml_context* context = graph.context.get();
-    const Inputs in(context, 2);
-    ggml_tensor* queries = ggml_mul_mat(context, in.weights, normed(context, in).back());
-    ggml_tensor* result = attention(context, in, queries, false, 0);
-    calls().attention_behind_products = 0;
-    const auto values = graph.run(result, [&] {
-      in.fill();
-      if (over > 0)
-        result->data = (over == 1 ? in.x : in.weights)->data;
-    });
-    CHECK((calls().attention_behind_products > 0) == (over == 0));
-    if (over == 0)
-      expected = values;
-    CHECK(values == expected);
-  }
+  check_only_apart(calls().attention_behind_products, {&Inputs::x, &Inputs::weights},
+                   [](ggml_context* context, const Inputs& in) {
+                     ggml_tensor* queries = ggml_mul_mat(context, in.weights, normed(context, in).back());
+                     return attention(context, in, queries, false, 0);
+                   });
 }
 
 TEST("kernels: products of several matrices in one node are those of each of them") {

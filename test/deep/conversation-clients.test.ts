@@ -255,7 +255,7 @@ const phones =
     return { ...seen, bytes: caller.heard.bytes };
   };
 
-/** Of the package of npm, the one of the oldest Node that the gateway runs on, and the newest. */
+/** The npm package runs in two versions: the last for the oldest Node that the gateway supports, and the newest. */
 const HOLDERS: Record<string, () => Client | Promise<Client>> = {
   'the OpenAI package of PyPI': () => python('clients', 'openai_conversation.py'),
   'version 6 of the OpenAI package of npm': () =>

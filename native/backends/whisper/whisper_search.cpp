@@ -122,7 +122,7 @@ class BeamSearch {
   }
 
  private:
-  // Of a greedy search all candidates are of its one text.
+  // A greedy search follows one text, so that all candidates continue it.
   void keep(std::span<const Candidate> candidates) {
     auto& choices = kept_->emplace_back();
     for (const auto& candidate : candidates)
