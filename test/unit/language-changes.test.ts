@@ -27,7 +27,7 @@ test('a clear change of language is found, and a short or unsure span has that o
   const languages = (...spans: [number, Sound][]) =>
     likeliestLanguages(
       spans.map(([seconds, sound]) => spanOf(seconds, sound)),
-      4,
+      2,
     ).join(' ');
   assert.equal(languages([3, ENGLISH], [3, FRENCH], [2, ENGLISH]), 'en fr en');
   assert.equal(languages([3, ENGLISH], [3, FRENCH], [0.6, UNSURE], [3, FRENCH]), 'en fr fr fr');
@@ -130,6 +130,15 @@ test('a span that sounds like another language only beside others changes nothin
   const unsure = await hear([ENGLISH, ENGLISH, FRENCH], one);
   assert.deepEqual(unsure.calls, ['detect 123', 'en 123', 'detect 3']);
   assert.deepEqual(unsure.recognition, plain.recognition);
+});
+
+test('a span that does not sound like the language of the chunk is in doubt, whatever else it sounds like', async () => {
+  const blurred = { en: 0.05, fr: 0.25, it: 0.25 };
+  const { recognition } = await hear([ENGLISH, blurred, ENGLISH], [ENGLISH, FRENCH, ENGLISH]);
+  assert.deepEqual(
+    recognition.sentences.map(({ language }) => language),
+    ['en', 'fr', 'en'],
+  );
 });
 
 test('only the span that is least like the language of the chunk is heard before there is another one', async () => {

@@ -14,12 +14,14 @@ import { betweenPauses } from './pauses.ts';
 
 /** A span is in doubt where another language than that of the chunk is more probable. */
 const OTHER_LANGUAGE = 0.3;
+/** A span is in doubt, too, where that of the chunk is less probable, whichever the others are. */
+const UNLIKELY_LANGUAGE = 0.1;
 /** Where the language has changed before, a span is in doubt already where that of the chunk is less probable. */
 const SAME_LANGUAGE = 0.8;
 /** The language has changed where this part of the speech before is in others than that of the chunk. */
 const OTHER_SHARE = 0.1;
 /** A change of language between two spans must make the whole this many times as probable. */
-const CHANGE_ODDS = 4;
+const CHANGE_ODDS = 2;
 /** Shorter speech tells less, in proportion to its length, in seconds. */
 const FULL_WEIGHT_SEC = 1.5;
 /** The sound of a span never rules a language out. */
@@ -50,8 +52,11 @@ async function suspectOf(spans: SpanSound[], language: string, { before }: Chunk
   const same = ({ probabilities }: SpanSound) => probabilities.get(language) ?? 0;
   const [unlike, ...others] = spans.toSorted((a, b) => same(a) - same(b));
   if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return undefined;
-  const isOther = ({ probabilities }: SpanSound) =>
-    [...probabilities].some(([other, probability]) => other !== language && probability > OTHER_LANGUAGE);
+  const isOther = (span: SpanSound) =>
+    same(span) < UNLIKELY_LANGUAGE ||
+    [...span.probabilities].some(
+      ([other, probability]) => other !== language && probability > OTHER_LANGUAGE,
+    );
   const suspect = [unlike, ...others].find(isOther);
   if (suspect !== undefined) return suspect;
   const { languages } = await before();
