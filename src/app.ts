@@ -420,6 +420,7 @@ function buildPages(config: Config, deps: AppDeps, parts: HttpParts & { server: 
       cache: caches.models,
       helpers: [caches.voiceActivity, caches.speakers, caches.turnDetectors],
       modelId: naming.modelId,
+      downloads: config.modelDownload,
       signal: shutdown,
       log: deps.log,
     }),

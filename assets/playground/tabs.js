@@ -2,9 +2,9 @@
 
 /** What a visitor lacks where a capability of `/v1/models` is absent. */
 const MISSING = {
-  asr: 'Transcription needs a model: npx voxgate models pull multilingual-base fetches one.',
-  tts: 'Speech needs a speech server at SVC_TTS_UPSTREAM_URL.',
-  llm: 'Chat needs a chat daemon at SVC_LLM_BACKEND_URL.',
+  asr: 'Transcription needs a model: run npx voxgate models pull multilingual-base where the gateway runs.',
+  tts: 'Speech needs a speech server: start one, and set SVC_TTS_UPSTREAM_URL to its address.',
+  llm: 'Chat needs a chat daemon, such as Ollama: start one, and set SVC_LLM_BACKEND_URL to its address.',
 };
 
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };

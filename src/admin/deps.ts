@@ -92,6 +92,8 @@ export interface ModelStatus {
 }
 
 export interface ModelActions {
+  /** Whether a request downloads the weights that it needs. */
+  downloads: boolean;
   list(): ModelStatus[];
   /** The id of the model that requests with this name use now. @throws GatewayError `model_not_found` for any other name */
   find(name: string): string;

@@ -15,6 +15,8 @@ export interface ModelActionsOptions {
   helpers: readonly Pick<ModelCache<Closable>, 'evict'>[];
   /** The id of the model that requests with this name use now; undefined for an unknown name. */
   modelId(name: string): string | undefined;
+  /** Whether a request downloads the weights that it needs. */
+  downloads: boolean;
   /** Ends the downloads that were started here. */
   signal: AbortSignal;
   log: Pick<Logger, 'warn'>;
@@ -26,6 +28,7 @@ export function createModelActions({
   cache,
   helpers,
   modelId,
+  downloads,
   signal,
   log,
 }: ModelActionsOptions): ModelActions {
@@ -50,6 +53,7 @@ export function createModelActions({
   };
 
   return {
+    downloads,
     list() {
       const entries = new Map(cache.entries().map((entry) => [entry.key, entry]));
       const activity = new Map(store.activity().map((progress) => [progress.id, progress]));

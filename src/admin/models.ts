@@ -9,7 +9,7 @@ import { bytes, counted, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
 export function models(admin: ModelActions): RequestHandler {
-  return (_req, res) => sendHtml(res, modelsView(admin.list()));
+  return (_req, res) => sendHtml(res, modelsView(admin));
 }
 
 export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
@@ -20,7 +20,7 @@ export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload
     sendEither(
       req,
       res,
-      () => modelsView(admin.list()),
+      () => modelsView(admin),
       () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
     );
   };
@@ -36,7 +36,7 @@ export function removeModel(admin: ModelActions): RequestHandler {
     sendEither(
       req,
       res,
-      () => modelsView(admin.list(), `Removing ${id} from disk.`),
+      () => modelsView(admin, `Removing ${id} from disk.`),
       () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
     );
   };
@@ -50,14 +50,18 @@ export function resetAsrState(admin: ModelActions): RequestHandler {
     sendEither(
       req,
       res,
-      () => modelsView(admin.list(), `${counted(evicted, 'model')} unloaded.${left}`),
+      () => modelsView(admin, `${counted(evicted, 'model')} unloaded.${left}`),
       () => ({ evicted, remaining }),
     );
   };
 }
 
 /** The section polls more often while a model is being downloaded or loaded. */
-function modelsView(models: readonly ModelStatus[], said: string | null = null): Html {
+function modelsView(
+  { list, downloads }: Pick<ModelActions, 'list' | 'downloads'>,
+  said: string | null = null,
+): Html {
+  const models = list();
   const resident = models.filter(({ state }) => state === 'resident').length;
   // Models that are absent are folded away, except those that are being fetched or have failed.
   const present = models.filter(
@@ -86,7 +90,7 @@ ${
     : html`${present.length > 0 && tableOf(present, 'present')}
 ${
   present.length === 0 &&
-  html`<p class="soft" data-key="none">No models on disk yet. Pull one below, or the first request downloads one.</p>`
+  html`<p class="soft" data-key="none">No models on disk yet. Pull one below${downloads && ', or the first request downloads one'}.</p>`
 }
 ${
   others.length > 0 &&

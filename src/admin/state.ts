@@ -56,12 +56,18 @@ async function slowTroubles(deps: Deps, startedAt: Date): Promise<Trouble[]> {
             level: 'bad',
             says: `${UPSTREAMS[category]} ${problem.says}`,
             short: `${CATEGORY_NAMES[category].toLowerCase()} down`,
-            detail: null,
+            detail: 'voxgate doctor says what to do',
             since,
           },
         ],
   );
-  return [...down, ...engine(deps, startedAt), ...audioTrouble(audio, startedAt), ...crash(deps)];
+  return [
+    ...down,
+    ...engine(deps, startedAt),
+    ...noModel(deps, startedAt),
+    ...audioTrouble(audio, startedAt),
+    ...crash(deps),
+  ];
 }
 
 const UPSTREAMS = { tts: 'The speech upstream', llm: 'The chat daemon' } as const;
@@ -76,6 +82,20 @@ const engine = ({ cpuLevel }: Deps, since: Date): Trouble[] =>
           says: 'Transcription is off: the native engine could not be loaded',
           short: 'no engine',
           detail: 'see the log of the start',
+          since,
+        },
+      ];
+
+const noModel = ({ models }: Deps, since: Date): Trouble[] =>
+  models.downloads || models.list().some(({ installed }) => installed)
+    ? []
+    : [
+        {
+          key: 'no-model',
+          level: 'bad',
+          says: 'Transcription is off: no model is on disk, and SVC_MODEL_DOWNLOAD is off',
+          short: 'no model',
+          detail: 'pull one below',
           since,
         },
       ];

@@ -111,12 +111,12 @@ test('a tab that cannot serve says what it lacks', async () => {
   });
   await using opened = await open(gateway, 'speech');
   const { page } = opened;
-  await status(page, 'Speech needs a speech server at SVC_TTS_UPSTREAM_URL.');
+  await status(page, /^Speech needs a speech server: start one, and set SVC_TTS_UPSTREAM_URL/);
   assert.deepEqual(await tabs(page), ['Transcription', 'Live', 'Speech', 'Chat', 'Voice']);
   assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'Speech');
   assert.equal(await page.getByRole('tabpanel').count(), 0);
   await page.getByRole('tab', { name: 'Voice' }).click();
-  await status(page, /^Chat needs a chat daemon at SVC_LLM_BACKEND_URL\. Speech needs /);
+  await status(page, /^Chat needs a chat daemon.* set SVC_LLM_BACKEND_URL .*\. Speech needs /);
   await page.getByRole('tab', { name: 'Live' }).click();
   await page.getByRole('tabpanel', { name: 'Live' }).waitFor();
   assert.equal(await page.locator('#missing').isVisible(), false);
@@ -404,6 +404,10 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await using opened = await open(gateway, 'speech', { colorScheme, viewport });
       const { page } = opened;
       await status(page, 'Write something');
+      const lines = await page
+        .getByRole('tab')
+        .evaluateAll((all) => all.map((tab) => Math.round(tab.getBoundingClientRect().bottom)));
+      assert.equal(new Set(lines).size, 1, `the tabs are in one line: ${lines}`);
       for (const name of await tabs(page)) {
         await page.getByRole('tab', { name, exact: true }).click();
         await page.getByRole('tabpanel', { name, exact: true }).waitFor();

@@ -37,6 +37,8 @@ export interface Admin extends AsyncDisposable {
   slot: Slot;
   line: WaitingLine;
   models: ModelStatus[];
+  /** Whether requests download weights. */
+  downloads: boolean;
   /** The commands of the pages in order, such as `pull cjk`. */
   asked: string[];
   crashes: CrashRecord[];
@@ -94,7 +96,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     shutdown: new AbortController().signal,
     ...{ version: '0.1.0', cpuLevel: 'avx2', log, metrics, toggles, crashes: { list: () => crashes } },
     slot: { status: () => ({ ...slot.status(), waiting: line.waiting() }), stopHolder: slot.stopHolder },
-    models: scriptedModels(models, asked),
+    models: scriptedModels(models, asked, () => admin.downloads),
     audioProblem: async () => null,
     onCpu: () => admin.onCpu,
     upstreams: { health: async () => upstreams },
@@ -146,6 +148,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
       logLines,
     },
     captureFailure: null,
+    downloads: true,
     onCpu: [],
     setClock(sec) {
       offsetMs = sec * 1000 - (performance.now() - startedAt);
@@ -200,7 +203,11 @@ function someUpstreams(): UpstreamHealth[] {
   ];
 }
 
-function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['models'] {
+function scriptedModels(
+  models: ModelStatus[],
+  asked: string[],
+  downloads: () => boolean,
+): AdminDeps['models'] {
   const find = (id: string) => {
     const found = models.find((one) => one.id === id);
     if (found === undefined) throw new GatewayError('model_not_found', { model: id }, { param: 'id' });
@@ -212,6 +219,9 @@ function scriptedModels(models: ModelStatus[], asked: string[]): AdminDeps['mode
     return was;
   };
   return {
+    get downloads() {
+      return downloads();
+    },
     list: () => models,
     find: (name) => find(name).id,
     pull(id) {

@@ -481,12 +481,30 @@ test('the first line names upstreams that are set and down, and crashes of the l
   admin.crashes.push(crash({ at: new Date(Date.now() - 1000).toISOString() }), crash());
   const { tab, title, said } = await stateOf(admin);
   assert.deepEqual([tab, title], ['bad', 'Chat down +1']);
-  assert.equal(said[0], 'bad: The chat daemon refuses the connection since 00:00:00');
+  assert.equal(
+    said[0],
+    'bad: The chat daemon refuses the connection since 00:00:00 voxgate doctor says what to do',
+  );
   assert.match(said[1] ?? '', /^warn: The server crashed \(SIGABRT\) and was restarted since .*req-1/);
   await using other = await startAdmin();
   other.models.length = 0;
   other.crashes.push(crash({ at: new Date(Date.now() - 25 * 3_600_000).toISOString() }));
   assert.equal((await stateOf(other)).tab, 'ok');
+});
+
+test('the first line says that no model is on disk where requests may download none', async () => {
+  await using admin = await startAdmin();
+  admin.models.splice(0, admin.models.length, model('cjk'));
+  const models = () => get(admin, '/admin/fragments/models').then(fragment);
+  assert.equal((await stateOf(admin)).tab, 'ok');
+  assert.match(await models(), /Pull one below, or the first request downloads one\./);
+  await using other = await startAdmin();
+  other.models.splice(0, other.models.length, model('cjk'));
+  other.downloads = false;
+  const { tab, title, said } = await stateOf(other);
+  assert.deepEqual([tab, title], ['bad', 'No model']);
+  assert.match(said[0] ?? '', /^bad: Transcription is off: no model is on disk, .* pull one below$/);
+  assert.match(await fragment(await get(other, '/admin/fragments/models')), /Pull one below\.</);
 });
 
 test('a slot that is held for longer than requests take is called stuck', async (t) => {
