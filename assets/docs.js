@@ -155,6 +155,7 @@ function showList({ tags, paths }) {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
   );
+  list.replaceChildren();
   for (const { name, description } of tags) {
     const rows = operations.filter((one) => one.tags.includes(name)).map((one) => row(name, one));
     // What is between backticks is code.
@@ -212,27 +213,35 @@ const base = new URL('.', location.href).href.slice(0, -1);
 document.getElementById('base-url').textContent = `${base}/v1`;
 
 const waits = location.hash === '' && matchMedia('(pointer: coarse)').matches;
+list.append(element('p', 'note', 'Loading the operations…'));
 const running = waits ? null : run(BUNDLE);
-const description = forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise));
-if (waits) {
-  showList(description);
-  await painted();
-  document.head.append(
-    Object.assign(document.createElement('link'), { rel: 'preload', as: 'script', href: BUNDLE }),
-  );
-  await wanted();
-}
-await (running ?? run(BUNDLE));
-globalThis.SwaggerUIBundle({
-  spec: { ...description, servers: [{ url: base }] },
-  dom_id: '#api',
-  presets: [globalThis.SwaggerUIBundle.presets.apis],
-  plugins: [page],
-  layout: 'Layout',
-  deepLinking: true,
-  tryItOutEnabled: true,
-  displayRequestDuration: true,
-  defaultModelsExpandDepth: 0,
-  syntaxHighlight: { activated: false },
-  validatorUrl: null,
-});
+const start = async () => {
+  const description = forReaders(JSON.parse(await (await fetch('openapi.json')).text(), withoutNoise));
+  if (waits) {
+    showList(description);
+    await painted();
+    document.head.append(
+      Object.assign(document.createElement('link'), { rel: 'preload', as: 'script', href: BUNDLE }),
+    );
+    await wanted();
+  }
+  await (running ?? run(BUNDLE));
+  globalThis.SwaggerUIBundle({
+    spec: { ...description, servers: [{ url: base }] },
+    dom_id: '#api',
+    presets: [globalThis.SwaggerUIBundle.presets.apis],
+    plugins: [page],
+    layout: 'Layout',
+    deepLinking: true,
+    tryItOutEnabled: true,
+    displayRequestDuration: true,
+    defaultModelsExpandDepth: 0,
+    syntaxHighlight: { activated: false },
+    validatorUrl: null,
+  });
+};
+await start().catch(() =>
+  list.replaceChildren(
+    element('p', 'notice warn', 'The operations could not be loaded. Reload the page to try again.'),
+  ),
+);

@@ -39,6 +39,26 @@ test('a form sends what was chosen and nothing else, and a list as several field
   assert(words.length > 0 && segments.length > 0);
 });
 
+test('the page says that it is loading, and what to do where that fails', async () => {
+  await using gateway = await startGateway();
+  await using open = await openPage(browser, `${gateway.base}/health`);
+  const { page } = open;
+  let fail = () => {};
+  const failed = new Promise<void>((resolve) => {
+    fail = resolve;
+  });
+  await page.route('**/openapi.json', (route) => failed.then(() => route.abort()));
+  await page.goto(`${gateway.base}/docs`);
+  await page.getByText('Loading the operations…').waitFor();
+  fail();
+  await page.getByText('The operations could not be loaded. Reload the page').waitFor();
+  assert.equal(await page.getByText('Loading the operations…').count(), 0);
+  await page.unroute('**/openapi.json');
+  await page.reload();
+  await page.getByRole('button', { name: 'POST /v1/audio/transcriptions' }).first().waitFor();
+  assert.equal(await page.getByText('Loading the operations…').count(), 0);
+});
+
 test('an answer of speech can be played, and nothing is asked for twice', async () => {
   await using upstream = await startHostileUpstream();
   const sound = toneWav(1);
