@@ -38,7 +38,7 @@ export function createTabs(list, missing, { onSelect, onServe }) {
       each.tabIndex = each === tab ? 0 : -1;
       panelOf(each).hidden = each !== tab || lacks.length > 0;
     }
-    missing.textContent = lacks.map((need) => MISSING[need]).join(' ');
+    missing.textContent = lacks.map((need) => MISSING[need]).join('\n');
     missing.hidden = lacks.length === 0;
     onSelect(nameOf(tab));
     if (served !== null && lacks.length === 0) onServe(nameOf(tab));

@@ -116,7 +116,7 @@ test('a tab that cannot serve says what it lacks', async () => {
   assert.equal(await page.getByRole('tab', { selected: true }).innerText(), 'Speech');
   assert.equal(await page.getByRole('tabpanel').count(), 0);
   await page.getByRole('tab', { name: 'Voice' }).click();
-  await status(page, /^Chat needs a chat daemon.* set SVC_LLM_BACKEND_URL .*\. Speech needs /);
+  await status(page, /^Chat needs a chat daemon.* set SVC_LLM_BACKEND_URL .*\.\s+Speech needs /);
   await page.getByRole('tab', { name: 'Live' }).click();
   await page.getByRole('tabpanel', { name: 'Live' }).waitFor();
   assert.equal(await page.locator('#missing').isVisible(), false);
