@@ -15,7 +15,7 @@
 //
 // Threads: a backend is loaded, used and destroyed on one thread, its own. Its calls never overlap, so an
 // implementation needs no locks. It may start helper threads inside a call, but all of them must end with the
-// call. The callbacks of a call run on the same thread, during the call.
+// call.
 //
 // Lanes: a model may offer further backends on the same weights, so that several chunks are decoded at once.
 // Each has a thread and working memory of its own. They share only the number of threads and the weights,
@@ -134,12 +134,6 @@ struct LanguageProbability {
 };
 using Languages = std::vector<LanguageProbability>; // the most probable first
 
-// Both functions may be empty. Progress is in 0..1.
-struct ChunkEvents {
-  std::function<void(const Segment&)> segment;
-  std::function<void(double)> progress;
-};
-
 struct DetectionOptions {
   // With the same value as in the ChunkOptions of the following call on the same samples, that call does not
   // encode them again.
@@ -170,9 +164,9 @@ class Backend {
   // Empty if the model has only one lane (ModelInfo::lanes).
   virtual LaneFactory lane_factory() const { return {}; }
 
-  // Takes 1 to kMaxChunkSamples samples. Returns all segments, also those already passed to `events`.
+  // Takes 1 to kMaxChunkSamples samples.
   virtual std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
-                                          const ChunkEvents& events, const CancelToken& cancel) = 0;
+                                          const CancelToken& cancel) = 0;
 
   // All languages of the model, as all samples sound, and behind them as each part does. A model with one
   // language returns that one. A model that cannot detect languages throws Failure{invalid_argument}.

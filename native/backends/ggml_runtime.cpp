@@ -141,8 +141,7 @@ EngineInfo engine_info() {
       continue; // it is full, in another's use or broken: as good as absent
     if (!is_gpu(device))
       ask();
-    info.devices.push_back(
-        {ggml_backend_dev_name(device), ggml_backend_dev_description(device), is_gpu(device), total_bytes});
+    info.devices.push_back({ggml_backend_dev_name(device), is_gpu(device), total_bytes});
   }
   info.cpu_level = cpu_level();
   info.cpu_features = cpu_features();

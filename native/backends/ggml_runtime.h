@@ -23,7 +23,6 @@ void use_gpus(const std::vector<std::string>& folders);
 
 struct ComputeDevice {
   std::string name;
-  std::string description;
   bool gpu = false;
   uint64_t memory_bytes = 0;
 };

@@ -150,9 +150,9 @@ class GuardedBackend final : public Backend {
   }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
-                                  const ChunkEvents& events, const CancelToken& cancel) override {
+                                  const CancelToken& cancel) override {
     std::vector<Segment> result;
-    guarded([&] { result = inner_->transcribe(samples, options, events, cancel); });
+    guarded([&] { result = inner_->transcribe(samples, options, cancel); });
     return result;
   }
 

@@ -28,8 +28,8 @@ Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const auto path = read_string(options, "path");
   const int channel = read_integer(options, "channel", AudioFile::kAllChannels, AudioFile::kMaxChannels - 1);
   const auto env = info.Env();
-  Callbacks callbacks;
-  return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
+  KeptAlive kept;
+  return start_job(env, Environment::of(env).decoders(), std::move(kept), StatusCode::bad_audio,
                    [path, channel](const Job& job) -> Result {
                      auto file = std::make_shared<AudioFile>(path, *job.cancel, channel);
                      return [file, job](Napi::Env e) -> Napi::Value {
@@ -66,15 +66,15 @@ Napi::Value AudioFileObject::read(const Napi::CallbackInfo& info) {
   const auto count = static_cast<size_t>(read_integer(options, "maxSamples", 1, kMaxBlockSamples));
   if (*reading_ && file_)
     throw make_error(env, {StatusCode::invalid_argument, "Expected one read at a time but received another"});
-  Callbacks callbacks;
-  callbacks.owner = Napi::Persistent(Value());
+  KeptAlive kept;
+  kept.owner = Napi::Persistent(Value());
   *reading_ = true;
-  callbacks.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
+  kept.holding = std::shared_ptr<void>(nullptr, [reading = reading_](void*) { *reading = false; });
   if (file_)
-    pending_ = callbacks.cancel;
+    pending_ = kept.cancel;
   else
-    callbacks.cancel->close();
-  return start_job(env, Environment::of(env).decoders(), std::move(callbacks), StatusCode::bad_audio,
+    kept.cancel->close();
+  return start_job(env, Environment::of(env).decoders(), std::move(kept), StatusCode::bad_audio,
                    [file = file_, lost = lost_, sides = sides_, count](const Job& job) -> Result {
                      if (!file->decode(count, *job.cancel))
                        return {};

@@ -49,7 +49,6 @@ Napi::Object to_js(Napi::Env env, const Token& token) {
 Napi::Object to_js(Napi::Env env, const ComputeDevice& device) {
   auto object = Napi::Object::New(env);
   object.Set("name", device.name);
-  object.Set("description", device.description);
   object.Set("gpu", device.gpu);
   object.Set("memoryBytes", static_cast<double>(device.memory_bytes));
   return object;
@@ -184,15 +183,6 @@ ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model) {
   result.normalize_text =
       options.Get("normalizeText").IsUndefined() || read_boolean(options, "normalizeText");
   return result;
-}
-
-Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& name) {
-  const Napi::Value value = hooks.Get(name);
-  if (value.IsUndefined())
-    return {};
-  if (!value.IsFunction())
-    throw argument_error(hooks.Env(), "a function", name, value);
-  return Napi::Persistent(value.As<Napi::Function>());
 }
 
 Napi::Object to_js(Napi::Env env, const ModelInfo& info) {

@@ -30,9 +30,6 @@ int read_threads(Napi::Object options);
 LoadOptions read_load_options(Napi::Object options);
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model);
 
-// The function `name` of `hooks`, or an empty reference if it is missing.
-Napi::FunctionReference read_callback(Napi::Object hooks, const std::string& name);
-
 Napi::Object to_js(Napi::Env env, const ModelInfo& info);
 Napi::Object to_js(Napi::Env env, const Segment& segment);
 Napi::Object to_js(Napi::Env env, const Languages& ranked);

@@ -24,9 +24,6 @@ struct PendingCall {
   Worker* worker;                // the environment's own, or kept alive by one of the next two
   Napi::ObjectReference owner;   // the wrapped object of the call, so that it is not collected meanwhile
   std::shared_ptr<void> holding; // the object that will be wrapped
-  Napi::FunctionReference on_segment;
-  Napi::FunctionReference on_progress;
-  double progress = 0;
 };
 
 // The state of one Node environment (the main thread or a worker_thread). Other threads reach JavaScript only

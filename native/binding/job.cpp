@@ -60,22 +60,16 @@ void run(const std::shared_ptr<Running>& running) {
 
 } // namespace
 
-Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, StatusCode fallback,
+Napi::Object start_job(Napi::Env env, Worker& worker, KeptAlive kept, StatusCode fallback,
                        std::function<Result(const Job&)> work) {
   Environment& environment = Environment::of(env);
-  const auto cancel = std::move(callbacks.cancel);
+  const auto cancel = std::move(kept.cancel);
   const auto running = std::make_shared<Running>(
       Running{{0, cancel, environment.shared_from_this()}, worker, fallback, std::move(work), {}});
   auto end = std::make_unique<Environment::Delivery>([running](Napi::Env e) { settle(*running, e); });
   Worker::Task task{cancel, [running] { run(running); }};
   const auto deferred = Napi::Promise::Deferred::New(env);
-  PendingCall call{deferred,
-                   cancel,
-                   &worker,
-                   std::move(callbacks.owner),
-                   std::move(callbacks.holding),
-                   std::move(callbacks.on_segment),
-                   std::move(callbacks.on_progress)};
+  PendingCall call{deferred, cancel, &worker, std::move(kept.owner), std::move(kept.holding)};
   const CallId id = running->job.id = environment.add(std::move(call));
   running->end = std::move(end); // it holds `running` in turn, until it is posted
   try {

@@ -16,18 +16,16 @@ struct Job {
   std::shared_ptr<Environment> environment;
 };
 
-// The objects that a call keeps alive, and the functions that it calls.
-struct Callbacks {
+// The objects that a call keeps alive.
+struct KeptAlive {
   Napi::ObjectReference owner;
   std::shared_ptr<void> holding;
-  Napi::FunctionReference on_segment;
-  Napi::FunctionReference on_progress;
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
 };
 
 // Runs `work` on the worker and returns { promise, id } to JavaScript; the id is for Environment::cancel. The
 // promise settles when the work has really ended. `fallback` is the code of unexpected exceptions.
-Napi::Object start_job(Napi::Env env, Worker& worker, Callbacks callbacks, StatusCode fallback,
+Napi::Object start_job(Napi::Env env, Worker& worker, KeptAlive kept, StatusCode fallback,
                        std::function<Result(const Job&)> work);
 
 // Holds an object of type T that is made, used and destroyed on a thread of its own. The Resident itself
@@ -88,9 +86,8 @@ template <typename T> Napi::Promise close_resident(Napi::Env env, Resident<T>& r
     deferred.Resolve(env.Undefined());
     return deferred.Promise();
   }
-  PendingCall call{
-      deferred, std::make_shared<CancelToken>(), &resident.worker(), Napi::Persistent(owner), nullptr, {},
-      {}};
+  PendingCall call{deferred, std::make_shared<CancelToken>(), &resident.worker(), Napi::Persistent(owner),
+                   nullptr};
   *id = environment->add(std::move(call));
   resident.close(std::move(done));
   return deferred.Promise();

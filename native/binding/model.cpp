@@ -20,11 +20,11 @@ struct Loaded {
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
 Napi::Object start_making(Napi::Env env, int threads, MakeBackend make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
-  Callbacks callbacks;
-  callbacks.holding = resident;
+  KeptAlive kept;
+  kept.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
-      env, worker, std::move(callbacks), StatusCode::load_failed,
+      env, worker, std::move(kept), StatusCode::load_failed,
       [resident = resident.get(), make = std::move(make), threads](const Job& job) -> Result {
         start_helper_threads(threads);
         auto& backend = resident->object() = make(*job.cancel);
@@ -59,33 +59,6 @@ void check_family(Napi::Object options, const std::string& family) {
   for (const auto name : family_names())
     known.append(known.empty() ? "" : " or ").append(name);
   throw argument_error(options.Env(), known, "family", options.Get("family"));
-}
-
-// The events of a backend take the same way to JavaScript as the end of the call, so they arrive before it.
-// If the environment takes no more events, the work is stopped.
-ChunkEvents events_of(const Job& job) {
-  ChunkEvents events;
-  events.segment = [job](const Segment& segment) {
-    const bool posted = job.environment->post([job, segment](Napi::Env env) {
-      const PendingCall* call = job.environment->find(job.id);
-      if (call != nullptr && !call->on_segment.IsEmpty())
-        call->on_segment.Call({to_js(env, segment)});
-    });
-    if (!posted)
-      job.cancel->close();
-  };
-  events.progress = [job](double fraction) {
-    const bool posted = job.environment->post([job, fraction](Napi::Env env) {
-      PendingCall* call = job.environment->find(job.id);
-      if (call == nullptr || call->on_progress.IsEmpty())
-        return;
-      call->progress = std::max(call->progress, fraction);
-      call->on_progress.Call({Napi::Number::New(env, call->progress)});
-    });
-    if (!posted)
-      job.cancel->close();
-  };
-  return events;
 }
 
 } // namespace
@@ -155,17 +128,14 @@ Napi::Value Model::info(const Napi::CallbackInfo& info) {
 Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   auto options = read_chunk_options(read_object(info, 1, "options"), info_);
-  const auto hooks = read_object(info, 2, "hooks");
-  Callbacks callbacks;
-  callbacks.on_segment = read_callback(hooks, "onSegment");
-  callbacks.on_progress = read_callback(hooks, "onProgress");
-  callbacks.owner = Napi::Persistent(Value());
+  KeptAlive kept;
+  kept.owner = Napi::Persistent(Value());
   return start_job(
-      info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+      info.Env(), resident_->worker(), std::move(kept), StatusCode::inference_failed,
       [resident = resident_.get(), make = make_, samples = std::move(samples),
        options = std::move(options)](const Job& job) -> Result {
         auto segments = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
-          return backend.transcribe(samples, options, events_of(job), *job.cancel);
+          return backend.transcribe(samples, options, *job.cancel);
         });
         return [segments = std::move(segments)](Napi::Env e) { return to_js_array(e, segments); };
       });
@@ -176,9 +146,9 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   const auto given = read_object(info, 1, "options");
   DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
                            read_parts(given, "parts")};
-  Callbacks callbacks;
-  callbacks.owner = Napi::Persistent(Value());
-  return start_job(info.Env(), resident_->worker(), std::move(callbacks), StatusCode::inference_failed,
+  KeptAlive kept;
+  kept.owner = Napi::Persistent(Value());
+  return start_job(info.Env(), resident_->worker(), std::move(kept), StatusCode::inference_failed,
                    [resident = resident_.get(), make = make_, samples = std::move(samples),
                     options = std::move(options)](const Job& job) -> Result {
                      auto heard = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {

@@ -42,8 +42,7 @@ class Failing final : public Backend {
       return lane;
     };
   }
-  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const ChunkEvents&,
-                                  const CancelToken&) override {
+  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const CancelToken&) override {
     const Buffer working_memory;
     end_as_ggml_does();
     return std::vector<Segment>(1);
@@ -79,7 +78,7 @@ std::unique_ptr<Backend> load(const char* device = "cuda", BackendFactory factor
 }
 
 StatusCode code_of(Backend& model) {
-  return failure_of([&] { model.transcribe({}, {}, {}, CancelToken()); });
+  return failure_of([&] { model.transcribe({}, {}, CancelToken()); });
 }
 
 } // namespace
@@ -88,7 +87,7 @@ TEST("gpu guard: a GPU that fails throws, and is not asked again") {
   apart([] {
     const auto model = load();
     CHECK(model->info().family == "failing");
-    CHECK(model->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    CHECK(model->transcribe({}, {}, CancelToken()).size() == 1);
     g_failure = kSticky;
     CHECK(code_of(*model) == StatusCode::inference_failed);
     g_failure = nullptr;
@@ -103,7 +102,7 @@ TEST("gpu guard: the reason of a failure is the one that ggml has logged") {
     g_failure = kSticky;
     std::string message;
     try {
-      model->transcribe({}, {}, {}, CancelToken());
+      model->transcribe({}, {}, CancelToken());
     } catch (const Failure& failure) {
       message = failure.what();
     }
@@ -141,8 +140,8 @@ TEST("gpu guard: a lane is guarded as its model is") {
     CHECK(code_of(*lane) == StatusCode::out_of_memory);
     g_failure = nullptr;
     CHECK(code_of(*lane) == StatusCode::inference_failed);
-    CHECK(other->transcribe({}, {}, {}, CancelToken()).size() == 1);
-    CHECK(model->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    CHECK(other->transcribe({}, {}, CancelToken()).size() == 1);
+    CHECK(model->transcribe({}, {}, CancelToken()).size() == 1);
     g_freed = 0;
     g_failure = kSticky;
     g_fails_when_freed = true;
@@ -186,8 +185,8 @@ TEST("gpu guard: a lack of memory is out_of_memory and frees the model, and the 
     CHECK(g_freed == 2); // the memory of the call and the weights
     g_failure = nullptr;
     CHECK(code_of(*model) == StatusCode::inference_failed);
-    CHECK(other->transcribe({}, {}, {}, CancelToken()).size() == 1);
-    CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+    CHECK(other->transcribe({}, {}, CancelToken()).size() == 1);
+    CHECK(load()->transcribe({}, {}, CancelToken()).size() == 1);
   });
 }
 
@@ -198,7 +197,7 @@ TEST("gpu guard: cuBLAS without memory is out_of_memory, too") {
       g_failure = failure;
       CHECK(code_of(*model) == StatusCode::out_of_memory);
       g_failure = nullptr;
-      CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+      CHECK(load()->transcribe({}, {}, CancelToken()).size() == 1);
     }
   });
 }
@@ -211,7 +210,7 @@ TEST("gpu guard: a lack of memory while loading is out_of_memory, also when the 
       CHECK(failure_of([&] { load("cuda:1", factory); }) == StatusCode::out_of_memory);
       CHECK(g_freed == 1);
       g_failure = nullptr;
-      CHECK(load()->transcribe({}, {}, {}, CancelToken()).size() == 1);
+      CHECK(load()->transcribe({}, {}, CancelToken()).size() == 1);
     }
   });
 }

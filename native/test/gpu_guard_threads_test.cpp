@@ -38,8 +38,7 @@ class Locking final : public Backend {
     end_as_ggml_does();
   }
   const ModelInfo& info() const override { return info_; }
-  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const ChunkEvents&,
-                                  const CancelToken&) override {
+  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const CancelToken&) override {
     return {};
   }
   std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,

@@ -45,7 +45,7 @@ std::unique_ptr<Backend> load(const std::string& path = kModel, int threads = 1)
 }
 
 std::string hear(Backend& model, size_t samples, const CancelToken& cancel = {}) {
-  return text_of(model.transcribe(sweep(samples), {}, {}, cancel));
+  return text_of(model.transcribe(sweep(samples), {}, cancel));
 }
 
 // A file must never end the process; some changes only make a model that gives a senseless text.
@@ -53,7 +53,7 @@ bool is_refused(const std::string& content) {
   const auto path = temporary("broken-parakeet.bin");
   write_file(path, content);
   try {
-    load(path)->transcribe(sweep(kSampleRate), {}, {}, CancelToken());
+    load(path)->transcribe(sweep(kSampleRate), {}, CancelToken());
     return false;
   } catch (const Failure& failure) {
     return failure.status().code == StatusCode::load_failed;
@@ -130,7 +130,7 @@ TEST("parakeet: any length and digital silence are heard, with times inside the 
   for (const size_t count :
        {size_t{1}, size_t{159}, size_t{160}, size_t{320}, size_t{8001}, kMaxChunkSamples}) {
     int64_t last = 0;
-    const auto segments = model->transcribe(sweep(count), {}, {}, CancelToken());
+    const auto segments = model->transcribe(sweep(count), {}, CancelToken());
     // At least half a second is recognized, however little of it the clip fills.
     CHECK(segments.size() == 1 && segments[0].tokens.size() >= 4 && segments[0].tokens[0].bytes == " Hell");
     for (const auto& segment : segments) {
@@ -140,7 +140,7 @@ TEST("parakeet: any length and digital silence are heard, with times inside the 
         last = token.start_ms;
       }
     }
-    model->transcribe(std::vector<float>(count), {}, {}, CancelToken());
+    model->transcribe(std::vector<float>(count), {}, CancelToken());
   }
 }
 
@@ -148,7 +148,7 @@ TEST("parakeet: a request for a translation or a language detection is refused")
   const auto model = load();
   ChunkOptions options;
   options.translate = true;
-  CHECK(failure_of([&] { model->transcribe(sweep(16000), options, {}, CancelToken()); }) ==
+  CHECK(failure_of([&] { model->transcribe(sweep(16000), options, CancelToken()); }) ==
         StatusCode::invalid_argument);
   CHECK(failure_of([&] { model->detect_language(sweep(16000), {0}, CancelToken()); }) ==
         StatusCode::invalid_argument);

@@ -146,7 +146,7 @@ TEST("sensevoice: the longest chunk and the shortest are recognized") {
   for (const size_t length : {size_t{1}, size_t{399}, size_t{1601}, kMaxChunkSamples}) {
     const auto samples = signal(length);
     const auto limit = static_cast<int64_t>(length * 1000 / kSampleRate);
-    for (const auto& segment : backend->transcribe(samples, {}, {}, {})) {
+    for (const auto& segment : backend->transcribe(samples, {}, {})) {
       int64_t before = 0;
       for (const auto& token : segment.tokens) {
         CHECK(before <= token.start_ms && token.start_ms <= token.end_ms && token.end_ms <= limit);
@@ -172,7 +172,7 @@ TEST("sensevoice: a model of full size stops in the middle of its graph") {
   for (const int seconds : {10, 30}) {
     const auto samples = signal(static_cast<size_t>(seconds * kSampleRate));
     const auto start = Clock::now();
-    backend->transcribe(samples, {}, {}, {});
+    backend->transcribe(samples, {}, {});
     std::cout << "     " << seconds << " s in " << ms(Clock::now() - start) << " ms\n";
     CancelToken cancel;
     Clock::time_point asked;
@@ -181,7 +181,7 @@ TEST("sensevoice: a model of full size stops in the middle of its graph") {
       asked = Clock::now();
       cancel.cancel();
     });
-    const auto code = failure_of([&] { backend->transcribe(samples, {}, {}, cancel); });
+    const auto code = failure_of([&] { backend->transcribe(samples, {}, cancel); });
     canceller.join();
     const auto latency = ms(Clock::now() - asked);
     std::cout << "     stopped after " << latency << " ms\n";

@@ -56,9 +56,9 @@ TEST("models: families are loaded, used, cancelled and freed side by side") {
     for (int round = 0; round < 3; ++round) {
       CancelToken cancel;
       const auto model = load_model({family, std::string(VOXGATE_TEST_DATA "/") + file, "cpu", 1}, cancel);
-      model->transcribe(samples, {}, {}, cancel);
+      model->transcribe(samples, {}, cancel);
       cancel.cancel();
-      CHECK(failure_of([&] { model->transcribe(samples, {}, {}, cancel); }) == StatusCode::cancelled);
+      CHECK(failure_of([&] { model->transcribe(samples, {}, cancel); }) == StatusCode::cancelled);
     }
   };
   std::atomic<int> ended{0};

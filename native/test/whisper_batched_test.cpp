@@ -59,7 +59,7 @@ Texts heard_alone(Backend& model) {
   Texts texts;
   for (int i = 0; i < kChunks; ++i) {
     const auto asked = chunk(i);
-    texts.push_back(tokens_of(model.transcribe(asked.samples, asked.options, {}, CancelToken())));
+    texts.push_back(tokens_of(model.transcribe(asked.samples, asked.options, CancelToken())));
     CHECK(texts.back().size() > 5);
   }
   return texts;
@@ -83,7 +83,7 @@ Together heard_together(const Backend& model) {
         seam_counts = {};
         for (size_t i = index; i < kChunks; i += kLanes) {
           const auto asked = chunk(static_cast<int>(i));
-          result.texts[i] = tokens_of(lane->transcribe(asked.samples, asked.options, {}, CancelToken()));
+          result.texts[i] = tokens_of(lane->transcribe(asked.samples, asked.options, CancelToken()));
         }
         counts[index] = seam_counts;
       });
@@ -139,7 +139,7 @@ TEST("whisper batches: a lane that is cancelled among others leaves them alone")
     std::jthread left([&] {
       auto asked = chunk(0);
       asked.options.max_tokens = 0;
-      outcome = failure_of([&] { lane->transcribe(asked.samples, asked.options, {}, cancelled); });
+      outcome = failure_of([&] { lane->transcribe(asked.samples, asked.options, cancelled); });
     });
     const std::jthread leaves([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
@@ -150,7 +150,7 @@ TEST("whisper batches: a lane that is cancelled among others leaves them alone")
     CHECK(outcome == StatusCode::cancelled);
   }
   const auto asked = chunk(0);
-  CHECK(tokens_of(lane->transcribe(asked.samples, asked.options, {}, CancelToken())) == expected[0]);
+  CHECK(tokens_of(lane->transcribe(asked.samples, asked.options, CancelToken())) == expected[0]);
 }
 
 TEST("whisper batches: a step waits for those who decode, and not for ever") {

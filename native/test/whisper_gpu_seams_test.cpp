@@ -38,7 +38,7 @@ TEST("whisper seams: with a GPU in front of the CPU the text is the same") {
       const auto model = load_synthetic(4);
       for (const int beams : {1, 3}) {
         options.beams = beams;
-        heard.push_back(model->transcribe(noise(40000), options, {}, CancelToken()));
+        heard.push_back(model->transcribe(noise(40000), options, CancelToken()));
         CHECK(count_tokens(heard.back()) > 5);
       }
       return heard;
@@ -61,7 +61,7 @@ TEST("whisper seams: the graph of a step is kept, on a CPU and with CUDA") {
     for (const int beams : {1, 3}) {
       options.beams = beams;
       seam_counts = {};
-      const auto heard = model->transcribe(noise(40000), options, {}, CancelToken());
+      const auto heard = model->transcribe(noise(40000), options, CancelToken());
       CHECK(count_tokens(heard) > 40);
       CHECK(seam_counts.steps > 40);
       CHECK(seam_counts.step_graphs < seam_counts.steps);
@@ -70,7 +70,7 @@ TEST("whisper seams: the graph of a step is kept, on a CPU and with CUDA") {
     // The graph of the last step is still there, and other audio has other positions.
     CHECK(!model->detect_language(noise(20000), {.parts = {{0, 400}, {500, 1000}}}, CancelToken()).empty());
     options.audio_context = 200;
-    CHECK(count_tokens(model->transcribe(noise(20000), options, {}, CancelToken())) > 5);
+    CHECK(count_tokens(model->transcribe(noise(20000), options, CancelToken())) > 5);
   };
   check(3); // 65 rows of the cache, 32 more with each graph
   apart([&] {

@@ -28,10 +28,10 @@ TEST("whisper: the number of threads changes nothing in the answer") {
     auto options = english();
     options.audio_context = 640; // above 512 ggml divides the attention of a token among the threads
     options.words = words;
-    const auto alone = load_synthetic(3, 1)->transcribe(samples, options, {}, CancelToken());
+    const auto alone = load_synthetic(3, 1)->transcribe(samples, options, CancelToken());
     CHECK(count_tokens(alone) > 5);
     for (const int threads : {2, 3, 5})
-      CHECK(load_synthetic(3, threads)->transcribe(samples, options, {}, CancelToken()) == alone);
+      CHECK(load_synthetic(3, threads)->transcribe(samples, options, CancelToken()) == alone);
   }
 }
 
@@ -80,7 +80,7 @@ TEST("whisper: lanes give side by side what one gives alone") {
   auto timed = untimed;
   timed.words = true;
   const auto hear = [&samples](Backend& lane, const ChunkOptions& options) {
-    return lane.transcribe(samples, options, {}, CancelToken());
+    return lane.transcribe(samples, options, CancelToken());
   };
   const auto plain = hear(*first, untimed);
   const auto aligned = hear(*first, timed);
@@ -118,20 +118,20 @@ TEST("whisper: a lane that is cancelled leaves the others alone, and the last on
   auto options = english();
   options.audio_context = 320;
   options.max_tokens = 8;
-  const auto expected = first->transcribe(samples, options, {}, CancelToken());
+  const auto expected = first->transcribe(samples, options, CancelToken());
   CancelToken cancelled;
   StatusCode outcome{};
   std::jthread other([&] {
     cancelled.cancel();
-    outcome = failure_of([&] { second->transcribe(samples, options, {}, cancelled); });
+    outcome = failure_of([&] { second->transcribe(samples, options, cancelled); });
   });
-  CHECK(first->transcribe(samples, options, {}, CancelToken()) == expected);
+  CHECK(first->transcribe(samples, options, CancelToken()) == expected);
   other.join();
   CHECK(outcome == StatusCode::cancelled);
   first.reset();
-  CHECK(second->transcribe(samples, options, {}, CancelToken()) == expected);
+  CHECK(second->transcribe(samples, options, CancelToken()) == expected);
   second.reset();
-  CHECK(third->transcribe(samples, options, {}, CancelToken()) == expected);
+  CHECK(third->transcribe(samples, options, CancelToken()) == expected);
   third.reset();
   CHECK(failure_of([&] { make(); }) == StatusCode::closed);
   CHECK(failure_of([&] { make_of_third(); }) == StatusCode::closed);

@@ -45,8 +45,7 @@ ChunkOptions short_answer(bool words = false) {
 
 TEST("whisper seams: the spectrogram is ours") {
   const auto model = load_synthetic(1);
-  const auto counts =
-      counted_during([&] { model->transcribe(noise(40000), short_answer(), {}, CancelToken()); });
+  const auto counts = counted_during([&] { model->transcribe(noise(40000), short_answer(), CancelToken()); });
   CHECK(counts.spectrograms == 1 && counts.spectrograms_skipped == 0);
 }
 
@@ -83,7 +82,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
   const auto heard = [&](const std::string& prompt) {
     auto options = short_answer();
     options.prompt = prompt;
-    return model->transcribe(samples, options, {}, CancelToken()).at(0).no_speech_prob;
+    return model->transcribe(samples, options, CancelToken()).at(0).no_speech_prob;
   };
   for (int round = 0; round < 2; ++round) {
     CHECK(std::abs(heard("") / without_prompt - 1) < 1e-3);
@@ -94,7 +93,7 @@ TEST("whisper seams: the probability of no speech is that of the audio at hand")
 TEST("whisper seams: words are aligned by our code") {
   const auto model = load_synthetic(1);
   const auto counts = counted_during(
-      [&] { CHECK(!model->transcribe(noise(80000), short_answer(true), {}, CancelToken()).empty()); });
+      [&] { CHECK(!model->transcribe(noise(80000), short_answer(true), CancelToken()).empty()); });
   CHECK(counts.alignments == 1);
 }
 
@@ -179,7 +178,7 @@ TEST("whisper seams: only what was decoded as it is aligned is not decoded again
     options.beams = beams;
     options.prompt = prompt;
     const auto counts =
-        counted_during([&] { CHECK(!model->transcribe(noise(80000), options, {}, CancelToken()).empty()); });
+        counted_during([&] { CHECK(!model->transcribe(noise(80000), options, CancelToken()).empty()); });
     CHECK(counts.alignments == 1);
     return counts.tokens_aligned_as_decoded;
   };
@@ -217,7 +216,7 @@ TEST("whisper seams: graphs are computed with the threads of the call") {
   for (const int threads : {1, 3}) {
     const auto model = load_synthetic(1, threads);
     const auto counts =
-        counted_during([&] { model->transcribe(noise(40000), short_answer(), {}, CancelToken()); });
+        counted_during([&] { model->transcribe(noise(40000), short_answer(), CancelToken()); });
     CHECK(counts.graphs > 5 && counts.graphs_skipped == 0);
     CHECK(counts.threads == threads);
   }
@@ -225,11 +224,11 @@ TEST("whisper seams: graphs are computed with the threads of the call") {
 
 TEST("whisper seams: attention sees the positions of the audio and no others") {
   const auto model = load_synthetic(1);
-  const auto transcribe = [&] { return model->transcribe(noise(40000), short_answer(), {}, CancelToken()); };
+  const auto transcribe = [&] { return model->transcribe(noise(40000), short_answer(), CancelToken()); };
   const auto first = transcribe();
   // A longer call leaves values behind the 300 positions that are not zero, and a fault would attend to them
   // up to the 512th.
-  model->transcribe(noise(kMaxChunkSamples), english(), {}, CancelToken());
+  model->transcribe(noise(kMaxChunkSamples), english(), CancelToken());
   const auto counts = counted_during([&] { CHECK(transcribe() == first); });
   // The encoder, the keys and values, and the decoder at each token take the exact positions.
   CHECK(counts.exact_positions >= 3);
@@ -245,8 +244,7 @@ TEST("whisper seams: a prompt has logits from the start of the transcript on") {
   const auto model = load_synthetic(1);
   auto options = short_answer();
   const auto shortened = [&] {
-    return counted_during([&] { model->transcribe(noise(40000), options, {}, CancelToken()); })
-        .shortened_logits;
+    return counted_during([&] { model->transcribe(noise(40000), options, CancelToken()); }).shortened_logits;
   };
   CHECK(shortened() == 0);
   options.prompt = "x  ";
@@ -332,7 +330,7 @@ TEST("whisper seams: sampling begins with the same random numbers in every call"
   options.audio_context = 100;
   // The first of five decoders is the one that is not seeded, and it is the chosen one only now and then.
   for (size_t samples = 16000; samples < 24000; samples += 1000) {
-    const auto sample = [&] { return model->transcribe(noise(samples), options, {}, CancelToken()); };
+    const auto sample = [&] { return model->transcribe(noise(samples), options, CancelToken()); };
     const auto first = sample();
     CHECK(sample() == first);
   }
@@ -348,12 +346,12 @@ TEST("whisper seams: audio that a detection has encoded is not encoded again, an
     auto again = options;
     again.again = true;
     const auto skipped_by = [&](std::span<const float> heard, const ChunkOptions& with) {
-      return counted_during([&] { model->transcribe(heard, with, {}, CancelToken()); }).graphs_skipped;
+      return counted_during([&] { model->transcribe(heard, with, CancelToken()); }).graphs_skipped;
     };
-    const auto plain = model->transcribe(samples, options, {}, CancelToken());
+    const auto plain = model->transcribe(samples, options, CancelToken());
     model->detect_language(samples, {400}, CancelToken());
     const auto counts =
-        counted_during([&] { CHECK(model->transcribe(samples, again, {}, CancelToken()) == plain); });
+        counted_during([&] { CHECK(model->transcribe(samples, again, CancelToken()) == plain); });
     CHECK(counts.graphs_skipped == 3 && counts.spectrograms_skipped == 1);
     CHECK(skipped_by(samples, again) == 3);   // for another attempt, too
     CHECK(skipped_by(samples, options) == 0); // another request, which happens to have the same audio
@@ -364,7 +362,7 @@ TEST("whisper seams: audio that a detection has encoded is not encoded again, an
     CHECK(skipped_by(other, again) == 0);
     model->detect_language(samples, {401}, CancelToken());
     CHECK(skipped_by(samples, again) == 0);
-    CHECK(model->transcribe(samples, again, {}, CancelToken()) == plain);
+    CHECK(model->transcribe(samples, again, CancelToken()) == plain);
   }
 }
 
@@ -409,8 +407,7 @@ TEST("whisper seams: audio whose text is a loop is not encoded again for another
   options.audio_context = 400;
   options.max_tokens = 100;
   const auto hear = [&] {
-    CHECK(failure_of([&] { model->transcribe(samples, options, {}, CancelToken()); }) ==
-          StatusCode::repetition);
+    CHECK(failure_of([&] { model->transcribe(samples, options, CancelToken()); }) == StatusCode::repetition);
   };
   CHECK(counted_during(hear).graphs_skipped == 0);
   options.again = true;

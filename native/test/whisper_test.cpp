@@ -28,7 +28,7 @@ TEST("whisper: random weights run through every path and keep the times in order
         options.audio_context = input.audio_context; // too small on purpose in some cases
         options.prompt = std::string(9000, 'a') + " \xC3\xA9 and the rest";
         const auto samples = noise(input.samples);
-        check_times(model->transcribe(samples, options, {}, CancelToken()),
+        check_times(model->transcribe(samples, options, CancelToken()),
                     static_cast<int64_t>(samples.size()) / 16);
       }
     }
@@ -52,12 +52,12 @@ TEST("whisper: a text ends with the model's positions, also behind the longest p
       // with its own, its language, its task, and that it has no times. The last token needs no position.
       const int marks = times ? 4 : 5;
       const auto room = static_cast<size_t>(text_context - (text_context / 2 - 1 + marks) + 1);
-      const size_t count = count_tokens(model->transcribe(noise(16000), options, {}, CancelToken()));
+      const size_t count = count_tokens(model->transcribe(noise(16000), options, CancelToken()));
       // Random weights do not end a text by themselves.
       CHECK(times ? count > 0 && count <= kWindows * room : count == room);
       options.temperature = 0;
       options.beams = 5;
-      CHECK(count_tokens(model->transcribe(noise(16000), options, {}, CancelToken())) > 0);
+      CHECK(count_tokens(model->transcribe(noise(16000), options, CancelToken())) > 0);
     }
   }
 }
@@ -67,22 +67,22 @@ TEST("whisper: a call leaves nothing behind that shows in the next") {
   const auto samples = noise(40000);
   auto options = english();
   options.audio_context = 200;
-  const auto greedy = model->transcribe(samples, options, {}, CancelToken());
+  const auto greedy = model->transcribe(samples, options, CancelToken());
   auto sampled_options = options;
   sampled_options.temperature = 0.8F;
-  const auto sampled = model->transcribe(samples, sampled_options, {}, CancelToken());
+  const auto sampled = model->transcribe(samples, sampled_options, CancelToken());
 
   auto other = english();
   other.prompt = "something else";
   other.temperature = 1;
   other.max_tokens = 20;
-  model->transcribe(noise(kMaxChunkSamples), other, {}, CancelToken());
+  model->transcribe(noise(kMaxChunkSamples), other, CancelToken());
   other.words = true;
-  model->transcribe(noise(16000), other, {}, CancelToken());
+  model->transcribe(noise(16000), other, CancelToken());
   model->detect_language(noise(100000), {0}, CancelToken());
 
-  CHECK(model->transcribe(samples, options, {}, CancelToken()) == greedy);
-  CHECK(model->transcribe(samples, sampled_options, {}, CancelToken()) == sampled);
+  CHECK(model->transcribe(samples, options, CancelToken()) == greedy);
+  CHECK(model->transcribe(samples, sampled_options, CancelToken()) == sampled);
 }
 
 TEST("whisper: an aborted call leaves the model as it was") {
@@ -91,7 +91,7 @@ TEST("whisper: an aborted call leaves the model as it was") {
   for (const bool words : {false, true}) {
     auto options = english();
     options.words = words;
-    const auto before = model->transcribe(samples, options, {}, CancelToken());
+    const auto before = model->transcribe(samples, options, CancelToken());
     for (const int delay_ms : {0, 5, 40, 120, 250}) {
       CancelToken cancel;
       std::thread other([&cancel, delay_ms] {
@@ -99,13 +99,13 @@ TEST("whisper: an aborted call leaves the model as it was") {
         cancel.cancel();
       });
       try {
-        model->transcribe(samples, options, {}, cancel);
+        model->transcribe(samples, options, cancel);
       } catch (const Failure& failure) {
         CHECK(failure.status().code == StatusCode::cancelled);
       }
       other.join();
     }
-    CHECK(model->transcribe(samples, options, {}, CancelToken()) == before);
+    CHECK(model->transcribe(samples, options, CancelToken()) == before);
   }
 }
 
@@ -136,18 +136,10 @@ TEST("whisper: real weights hear the speech, with and without words") {
   auto options = english();
   options.max_tokens = 0;
   options.audio_context = 600;
-  int emitted = 0;
-  double progress = 0;
-  const ChunkEvents events{[&emitted](const Segment&) { ++emitted; },
-                           [&progress](double fraction) {
-                             CHECK(fraction >= progress);
-                             progress = fraction;
-                           }};
-  const auto plain = model->transcribe(samples, options, events, CancelToken());
+  const auto plain = model->transcribe(samples, options, CancelToken());
   CHECK(text_of(plain).find("your country") != std::string::npos);
-  CHECK(emitted == static_cast<int>(plain.size()) && progress == 1);
   options.words = true;
-  const auto aligned = model->transcribe(samples, options, {}, CancelToken());
+  const auto aligned = model->transcribe(samples, options, CancelToken());
   CHECK(text_of(aligned) == text_of(plain));
   check_times(aligned, 11000);
   // Only the alignment gives the tokens of one segment ends that differ from their neighbors'.
@@ -182,10 +174,10 @@ TEST("whisper: beside a text in doubt a more probable one is looked for in the s
     options.max_tokens = 0;
     options.audio_context = 640;
     options.times = false;
-    const auto first = model->transcribe(samples, options, {}, CancelToken());
+    const auto first = model->transcribe(samples, options, CancelToken());
     const auto with = [&](float least, float sure) {
       options.doubt = {least, sure, 5};
-      return model->transcribe(samples, options, {}, CancelToken());
+      return model->transcribe(samples, options, CancelToken());
     };
     const auto score = static_cast<float>(mean(first));
     CHECK(with(-1, score - 0.01F) == first);
@@ -207,22 +199,14 @@ TEST("whisper: the words of a window that is cut end where the next window begin
   auto samples = sentence;
   samples.resize(samples.size() + 8000);
   samples.insert(samples.end(), sentence.begin(), sentence.begin() + 6 * 16000);
-  const auto end_ms = static_cast<double>(samples.size()) / 16;
+  const auto end_ms = static_cast<int64_t>(samples.size()) / 16;
   auto options = english();
   options.words = options.times = true;
   options.max_tokens = 30; // the text ends in the second sentence, and the next window begins there
   options.audio_context = 960;
-  int64_t last_ms = 0;
-  int cuts = 0;
-  const ChunkEvents events{[&](const Segment& segment) {
-                             for (const auto& token : segment.tokens)
-                               last_ms = std::max(last_ms, token.end_ms);
-                           },
-                           [&](double fraction) {
-                             const auto now_ms = std::llround(fraction * end_ms);
-                             CHECK(last_ms <= now_ms + 10); // frames are of 10 ms
-                             cuts += fraction > 0 && fraction < 1 ? 1 : 0;
-                           }};
-  check_times(model->transcribe(samples, options, events, CancelToken()), std::llround(end_ms));
-  CHECK(cuts > 0);
+  const auto segments = model->transcribe(samples, options, CancelToken());
+  check_times(segments, end_ms);
+  CHECK(segments.size() > 1);
+  for (size_t i = 1; i < segments.size(); ++i) // frames are of 10 ms
+    CHECK(segments[i - 1].tokens.back().end_ms <= segments[i].start_ms + 10);
 }

@@ -84,6 +84,6 @@ TEST("whisper window: silence behind the audio is sparse") {
   seam_counts = {};
   auto options = english();
   options.audio_context = 300;
-  load_synthetic(1)->transcribe(samples, options, {}, CancelToken());
+  load_synthetic(1)->transcribe(samples, options, CancelToken());
   CHECK(seam_counts.sparse_windows == 1);
 }

@@ -33,14 +33,10 @@ export interface Job<T> {
   promise: Promise<T>;
   id: number;
 }
-export interface AddonHooks {
-  onSegment: ((segment: DecodedSegment) => void) | undefined;
-  onProgress: ((fraction: number) => void) | undefined;
-}
 export interface AddonModel {
   readonly info: ModelInfo;
   lane(): Job<AddonModel>;
-  transcribe(samples: Float32Array, options: ChunkOptions, hooks: AddonHooks): Job<DecodedSegment[]>;
+  transcribe(samples: Float32Array, options: ChunkOptions): Job<DecodedSegment[]>;
   detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
   close(): Promise<void>;
 }

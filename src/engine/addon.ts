@@ -51,43 +51,21 @@ function toNativeError(error: unknown): unknown {
 
 /**
  * Starts a native call and waits for its end, also after an abort, because only then is the thread free and the
- * memory released. When a hook throws, the call is cancelled and rejects with the error of the hook.
+ * memory released.
  */
-async function run<T>(
-  addon: Addon,
-  start: (guard: Guard) => Job<T>,
-  signal?: AbortSignal | undefined,
-): Promise<T> {
+async function run<T>(addon: Addon, start: () => Job<T>, signal?: AbortSignal | undefined): Promise<T> {
   signal?.throwIfAborted();
-  let thrown: { error: unknown } | undefined;
-  let id = 0;
-  const cancel = () => addon.cancel(id);
-  const guard: Guard = (hook) =>
-    hook &&
-    ((value) => {
-      if (thrown || signal?.aborted) return;
-      try {
-        hook(value);
-      } catch (error) {
-        thrown = { error };
-        cancel();
-      }
-    });
   try {
-    const job = start(guard);
-    id = job.id;
-    using _canceled = onAbort(signal, cancel);
+    const job = start();
+    using _canceled = onAbort(signal, () => addon.cancel(job.id));
     const result = await job.promise;
     signal?.throwIfAborted();
-    if (thrown) throw thrown.error;
     return result;
   } catch (error) {
-    if (thrown) throw thrown.error;
     signal?.throwIfAborted();
     throw toNativeError(error);
   }
 }
-type Guard = <V>(hook: ((value: V) => void) | undefined) => ((value: V) => void) | undefined;
 
 /** Runs at the first call; the others wait for the same end. */
 function once(close: () => Promise<void>): () => Promise<void> {
@@ -98,18 +76,10 @@ function once(close: () => Promise<void>): () => Promise<void> {
 function wrapLane(addon: Addon, model: AddonModel): Lane & Closing {
   return {
     info: model.info,
-    transcribe: (samples, options, hooks = {}) =>
-      run(
-        addon,
-        (guard) =>
-          model.transcribe(samples, options, {
-            onSegment: guard(hooks.onSegment),
-            onProgress: guard(hooks.onProgress),
-          }),
-        hooks.signal,
-      ),
-    detectLanguage: (samples, options, hooks = {}) =>
-      run(addon, () => model.detectLanguage(samples, options), hooks.signal),
+    transcribe: (samples, options, { signal } = {}) =>
+      run(addon, () => model.transcribe(samples, options), signal),
+    detectLanguage: (samples, options, { signal } = {}) =>
+      run(addon, () => model.detectLanguage(samples, options), signal),
     close: once(() => model.close()),
   };
 }
@@ -149,25 +119,25 @@ function wrapModel(addon: Addon, model: AddonModel): TranscriptionModel {
 
 function wrapVoiceActivity(addon: Addon, model: AddonVoiceActivity): VoiceActivityModel {
   return {
-    probabilities: (samples, { reset, apart = false }, hooks = {}) =>
-      run(addon, () => model.probabilities(samples, { reset, apart }), hooks.signal),
+    probabilities: (samples, { reset, apart = false }, { signal } = {}) =>
+      run(addon, () => model.probabilities(samples, { reset, apart }), signal),
     close: once(() => model.close()),
   };
 }
 
 function wrapSpeakers(addon: Addon, model: AddonSpeakers): SpeakerModel {
   return {
-    segmentation: (samples, options, hooks = {}) =>
-      run(addon, () => model.segmentation(samples, options), hooks.signal),
-    embeddings: (samples, { masks, values } = { masks: 0 }, hooks = {}) =>
-      run(addon, () => model.embeddings(samples, { masks }, values), hooks.signal),
+    segmentation: (samples, options, { signal } = {}) =>
+      run(addon, () => model.segmentation(samples, options), signal),
+    embeddings: (samples, { masks, values } = { masks: 0 }, { signal } = {}) =>
+      run(addon, () => model.embeddings(samples, { masks }, values), signal),
     close: once(() => model.close()),
   };
 }
 
 function wrapTurnDetector(addon: Addon, model: AddonTurnDetector): TurnDetector {
   return {
-    probability: (samples, hooks = {}) => run(addon, () => model.probability(samples), hooks.signal),
+    probability: (samples, { signal } = {}) => run(addon, () => model.probability(samples), signal),
     close: once(() => model.close()),
   };
 }

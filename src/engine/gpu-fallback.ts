@@ -5,13 +5,7 @@
  *
  * The GPU may have been full only for a while, so it is tried again later, a few times, while the CPU goes on.
  */
-import {
-  type DecodedSegment,
-  type JobHooks,
-  type Lane,
-  NativeError,
-  type TranscriptionModel,
-} from './types.ts';
+import { type Lane, NativeError, type TranscriptionModel } from './types.ts';
 
 export interface GpuFallbackOptions {
   /** `cuda:<n>` or `vulkan:<n>`, as `LoadOptions.device` takes it. */
@@ -144,13 +138,13 @@ class MovableModel {
     });
   }
 
-  async #run<T>(index: number, call: (lane: Lane, isGpu: boolean) => Promise<T>): Promise<T> {
+  async #run<T>(index: number, call: (lane: Lane) => Promise<T>): Promise<T> {
     this.#goBackInTime();
     const used = this.#placed;
     const callOn = async (on: Placed) => {
       on.calls += 1;
       try {
-        return await call(await on.model.lane(index % on.model.info.lanes), on.isGpu);
+        return await call(await on.model.lane(index % on.model.info.lanes));
       } finally {
         on.calls -= 1;
         await this.#closeLeft();
@@ -180,14 +174,10 @@ class MovableModel {
       get info() {
         return info();
       },
-      transcribe: (samples, decoding, hooks = {}) =>
-        this.#run(index, (current, isGpu) =>
-          isGpu
-            ? transcribeWhole(current, samples, decoding, hooks)
-            : current.transcribe(samples, decoding, hooks),
-        ),
-      detectLanguage: (samples, detection, hooks) =>
-        this.#run(index, (current) => current.detectLanguage(samples, detection, hooks)),
+      transcribe: (samples, decoding, options) =>
+        this.#run(index, (current) => current.transcribe(samples, decoding, options)),
+      detectLanguage: (samples, detection, options) =>
+        this.#run(index, (current) => current.detectLanguage(samples, detection, options)),
     };
   }
 
@@ -196,18 +186,6 @@ class MovableModel {
     await Promise.allSettled([this.#moving, this.#returning]);
     await Promise.all([this.#placed.model.close(), this.#left?.model.close()]);
   }
-}
-
-/** Reports the segments only when the chunk is complete, so that a second attempt cannot report them twice. */
-async function transcribeWhole(
-  lane: Lane,
-  samples: Float32Array,
-  decoding: Parameters<Lane['transcribe']>[1],
-  { onSegment, ...hooks }: JobHooks,
-): Promise<DecodedSegment[]> {
-  const segments = await lane.transcribe(samples, decoding, hooks);
-  for (const segment of segments) onSegment?.(segment);
-  return segments;
 }
 
 function isGpuFailure(error: unknown): error is NativeError {

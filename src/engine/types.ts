@@ -137,11 +137,8 @@ export interface LanguageGuess {
   parts?: LanguageGuess[];
 }
 
-export interface JobHooks {
+export interface CallOptions {
   signal?: AbortSignal | undefined;
-  onSegment?: (segment: DecodedSegment) => void;
-  /** Receives values in 0..1 that never fall. */
-  onProgress?: (fraction: number) => void;
 }
 
 export interface DetectionOptions {
@@ -154,12 +151,12 @@ export interface DetectionOptions {
 /** Decodes chunks one after the other, in the order of the calls, on a thread of its own. */
 export interface Lane {
   readonly info: ModelInfo;
-  /** Decodes one chunk of at most 30 s; `onSegment` gets each segment as soon as it is known. */
-  transcribe(samples: Float32Array, options: ChunkOptions, hooks?: JobHooks): Promise<DecodedSegment[]>;
+  /** Decodes one chunk of at most 30 s. */
+  transcribe(samples: Float32Array, options: ChunkOptions, call?: CallOptions): Promise<DecodedSegment[]>;
   detectLanguage(
     samples: Float32Array,
     options: DetectionOptions,
-    hooks?: Pick<JobHooks, 'signal'>,
+    call?: CallOptions,
   ): Promise<LanguageGuess>;
 }
 
@@ -184,7 +181,7 @@ export interface VoiceActivityModel {
   probabilities(
     samples: Float32Array,
     options: { reset: boolean; apart?: boolean },
-    hooks?: Pick<JobHooks, 'signal'>,
+    call?: CallOptions,
   ): Promise<Float32Array>;
   close(): Promise<void>;
 }
@@ -197,11 +194,7 @@ export interface SpeakerModel {
    * [window][589 frames][7 classes]: natural logarithms of probabilities. The classes stand for sets of the speakers of
    * the window: {}, {1}, {2}, {3}, {1, 2}, {1, 3}, {2, 3}. Frame `i` is centered at sample 495 + 270 * i of its window.
    */
-  segmentation(
-    samples: Float32Array,
-    options: { step: number },
-    hooks?: Pick<JobHooks, 'signal'>,
-  ): Promise<Float32Array>;
+  segmentation(samples: Float32Array, options: { step: number }, call?: CallOptions): Promise<Float32Array>;
   /**
    * Embeddings of 192 values of at most 30 s: one of all samples, or one for each of the masks (at most 512). `values`
    * holds one mask after the other, of equal length, 1048576 values at most: each value is the weight (0 and more) of an
@@ -210,7 +203,7 @@ export interface SpeakerModel {
   embeddings(
     samples: Float32Array,
     options?: { masks: number; values?: Float32Array | undefined },
-    hooks?: Pick<JobHooks, 'signal'>,
+    call?: CallOptions,
   ): Promise<Float32Array>;
   close(): Promise<void>;
 }
@@ -221,7 +214,7 @@ export interface TurnDetector {
    * The probability, 0..1, that the turn which ends with these samples is complete. There are at most 8 s of them; where
    * there are fewer, the model hears silence before them.
    */
-  probability(samples: Float32Array, hooks?: Pick<JobHooks, 'signal'>): Promise<number>;
+  probability(samples: Float32Array, call?: CallOptions): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -234,7 +227,7 @@ export interface AudioFileInfo {
   durationSec: number | null;
 }
 
-export interface OpenAudioFileOptions extends Pick<JobHooks, 'signal'> {
+export interface OpenAudioFileOptions extends CallOptions {
   /** The one channel that is read, from 0. Without it, and in a file without it, the average of all is read. */
   channel?: number | undefined;
 }
@@ -252,7 +245,7 @@ export interface NativeAudioFile {
    * The next `maxSamples` samples (16 kHz mono), fewer only at the end; null when there are none left. Only one call
    * may run at a time. After an aborted call the file can only be closed.
    */
-  read(maxSamples: number, hooks?: Pick<JobHooks, 'signal'>): Promise<Float32Array | null>;
+  read(maxSamples: number, call?: CallOptions): Promise<Float32Array | null>;
   close(): void;
 }
 
@@ -263,7 +256,6 @@ export type GpuLibrary = (typeof GPU_LIBRARIES)[number];
 export interface ComputeDevice {
   /** `CPU`, `CUDA0`, `Vulkan0` ... */
   name: string;
-  description: string;
   gpu: boolean;
   memoryBytes: number;
 }

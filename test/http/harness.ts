@@ -13,10 +13,10 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
 import type {
+  CallOptions,
   ChunkOptions,
   ComputeDevice,
   DecodedSegment,
-  JobHooks,
   LoadOptions,
   NativeEngine,
   SpeakerModel,
@@ -33,7 +33,7 @@ export { until };
 
 export interface Script {
   /** Transcribes one chunk. */
-  transcribe?(samples: Float32Array, options: ChunkOptions, hooks: JobHooks): Promise<DecodedSegment[]>;
+  transcribe?(samples: Float32Array, options: ChunkOptions, call: CallOptions): Promise<DecodedSegment[]>;
   /** Loads a model in the place of the scripted one. */
   loadModel?(options: LoadOptions): Promise<TranscriptionModel>;
   /** Tells speakers apart, as `test/voices.ts` does. When absent, the engine cannot, and there are no weights. */
@@ -268,11 +268,11 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
           lanes: script.lanes ?? 1,
           memoryBytes: 0,
         },
-        async transcribe(samples, options, hooks = {}) {
-          hooks.signal?.throwIfAborted(); // the addon starts nothing then
+        async transcribe(samples, options, call = {}) {
+          call.signal?.throwIfAborted(); // the addon starts nothing then
           seen.job?.(1);
           try {
-            return await (script.transcribe?.(samples, options, hooks) ?? heard(' Hello there.'));
+            return await (script.transcribe?.(samples, options, call) ?? heard(' Hello there.'));
           } finally {
             seen.job?.(-1);
           }

@@ -511,7 +511,7 @@ test('where a GPU has no memory, the CPU goes on with its own weights, and GPU w
   const asked: string[] = [];
   let full = true;
   await using gateway = await startGateway({
-    devices: [{ name: 'CUDA0', description: 'one', gpu: true, memoryBytes: 1 }],
+    devices: [{ name: 'CUDA0', gpu: true, memoryBytes: 1 }],
     env: { SVC_MODEL_KEEP_ALIVE_SEC: '0' },
     load({ device, path }) {
       asked.push(`${device} ${path}`);
@@ -531,7 +531,7 @@ test('where a GPU has no memory, the CPU goes on with its own weights, and GPU w
 test('the CPU goes on with the weights of the GPU when its own cannot be made', async () => {
   const asked: string[] = [];
   await using gateway = await startGateway({
-    devices: [{ name: 'CUDA0', description: 'one', gpu: true, memoryBytes: 1 }],
+    devices: [{ name: 'CUDA0', gpu: true, memoryBytes: 1 }],
     load({ device, path }) {
       asked.push(`${device} ${path}`);
       if (device !== 'cpu') throw new NativeError('out_of_memory', 'CUDA error: out of memory');

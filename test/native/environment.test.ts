@@ -4,13 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { existsSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { loadNative } from '../../src/engine/addon.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { until } from '../until.ts';
-import { chunkOptions, fakeModelFile, textOf } from './fixtures.ts';
+import { chunkOptions, fakeModelFile, markFile, textOf } from './fixtures.ts';
 
 const addonUrl = new URL('../../src/engine/addon.ts', import.meta.url).href;
 const fake = (path: string) => ({ family: 'fake' as const, path, device: 'cpu', threads: 1 });
@@ -36,11 +37,14 @@ function runScript(path: string, body: string, flags: string[] = []) {
 }
 
 test('exit() while a call runs ends the process cleanly', () => {
-  const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+  const mark = markFile();
+  const path = fakeModelFile(`touch ${mark}`, 'delay_ms 60000');
   const result = runScript(
     path,
-    `const model = await load();
-       model.transcribe(new Float32Array(100), options, { onSegment: () => process.exit(7) });`,
+    `const { existsSync } = await import('node:fs');
+       const model = await load();
+       model.transcribe(new Float32Array(100), options);
+       setInterval(() => { if (existsSync(${JSON.stringify(mark)})) process.exit(7); }, 5);`,
   );
   assert.equal(result.status, 7, result.stderr);
 });
@@ -94,7 +98,8 @@ test('an unreferenced model is collected with its thread, but not while a call r
 });
 
 test('a worker thread has an environment of its own, and ends while its call runs', async () => {
-  const path = fakeModelFile('segment 0 1 x', 'delay_ms 60000');
+  const mark = markFile();
+  const path = fakeModelFile(`touch ${mark}`, 'delay_ms 60000');
   const code = `
       (async () => {
         const { register } = await import('tsx/esm/api');
@@ -103,18 +108,18 @@ test('a worker thread has an environment of its own, and ends while its call run
         const native = loadNative();
         native.setLogger(() => {});
         const model = await native.loadModel(${JSON.stringify(fake(path))});
-        const { parentPort } = require('node:worker_threads');
-        await model.transcribe(new Float32Array(100), ${JSON.stringify(chunkOptions)}, {
-          onSegment: () => parentPort.postMessage('running'),
-        });
+        await model.transcribe(new Float32Array(100), ${JSON.stringify(chunkOptions)});
       })();`;
   for (let round = 0; round < 3; round++) {
     const worker = new Worker(code, { eval: true });
-    await new Promise((resolve, reject) => {
-      worker.once('message', resolve);
-      worker.once('error', reject);
+    let failure: unknown;
+    worker.once('error', (error) => {
+      failure = error;
     });
+    await until('the call runs', () => existsSync(mark) || failure !== undefined, 30_000);
+    assert.equal(failure, undefined);
     await worker.terminate();
+    rmSync(mark);
   }
   const model = await loadNative().loadModel(fake(fakeModelFile('segment 0 1 x')));
   assert.equal(textOf(await model.transcribe(new Float32Array(100), chunkOptions)), ' x');

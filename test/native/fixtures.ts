@@ -22,6 +22,11 @@ export function temporaryFile(content: string | Uint8Array = ''): string {
   return path;
 }
 
+/** The path of a file that is not there yet, for the step `touch` of a fake model. */
+export function markFile(): string {
+  return join(folder, `mark-${++files}`);
+}
+
 /** Makes a model that plays these lines; native/backends/fake/fake_backend.h says what they can be. */
 export function fakeModelFile(...lines: string[]): string {
   return temporaryFile(`${['voxgate-fake 1', ...lines].join('\n')}\n`);

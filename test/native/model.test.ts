@@ -3,9 +3,11 @@
  * report.
  */
 import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
-import { chunkOptions, fakeModelFile, loadFake, temporaryFile, textOf } from './fixtures.ts';
+import { until } from '../until.ts';
+import { chunkOptions, fakeModelFile, loadFake, markFile, temporaryFile, textOf } from './fixtures.ts';
 
 const second = new Float32Array(16_000);
 
@@ -17,20 +19,9 @@ test('a model tells what it is', async () => {
   await model.close();
 });
 
-test('a model emits segments and progress in order, before the promise resolves', async () => {
-  const model = await loadFake(
-    'segment 0 500 One two.',
-    'progress 0.5',
-    'segment 500 900 Three.',
-    'progress 1',
-  );
-  const seen: unknown[] = [];
-  const segments = await model.transcribe(second, chunkOptions, {
-    onSegment: (segment) => seen.push(textOf([segment])),
-    onProgress: (fraction) => seen.push(fraction),
-  });
-  seen.push('end');
-  assert.deepEqual(seen, [' One two.', 0.5, ' Three.', 1, 'end']);
+test('a model gives its segments in order, with the times of their tokens', async () => {
+  const model = await loadFake('segment 0 500 One two.', 'segment 500 900 Three.');
+  const segments = await model.transcribe(second, chunkOptions);
   assert.equal(textOf(segments), ' One two. Three.');
   assert.deepEqual(
     segments[0]?.tokens.map((t) => [t.startMs, t.endMs]),
@@ -39,14 +30,6 @@ test('a model emits segments and progress in order, before the promise resolves'
       [250, 500],
     ],
   );
-  await model.close();
-});
-
-test('a model never lets progress fall', async () => {
-  const model = await loadFake('progress 0.7', 'progress 0.3', 'progress 0.9');
-  const seen: number[] = [];
-  await model.transcribe(second, chunkOptions, { onProgress: (fraction) => seen.push(fraction) });
-  assert.deepEqual(seen, [0.7, 0.7, 0.9]);
   await model.close();
 });
 
@@ -107,47 +90,37 @@ test('a file that is no model is refused by all that read one', async () => {
 
 test('a call that fails leaves the model usable', async () => {
   const model = await loadFake('segment 0 1 said', 'fail no more');
-  for (let i = 0; i < 2; i++) {
-    const seen: string[] = [];
-    const call = model.transcribe(second, chunkOptions, { onSegment: (s) => seen.push(textOf([s])) });
-    await assert.rejects(call, { code: 'inference_failed', message: 'no more' });
-    assert.deepEqual(seen, [' said']);
-  }
-  await model.close();
-});
-
-test('a hook that fails ends the call with the error that it threw', async () => {
-  const model = await loadFake('segment 0 1 x', 'delay_ms 60000');
-  const started = performance.now();
-  const call = model.transcribe(second, chunkOptions, {
-    onSegment: () => {
-      throw new RangeError('mine');
-    },
-  });
-  await assert.rejects(call, { name: 'RangeError', message: 'mine' });
-  assert.ok(performance.now() - started < 5000);
+  for (let i = 0; i < 2; i++)
+    await assert.rejects(model.transcribe(second, chunkOptions), {
+      code: 'inference_failed',
+      message: 'no more',
+    });
   await model.close();
 });
 
 test('a signal that is aborted already starts nothing', async () => {
-  const model = await loadFake('segment 0 1 x');
+  const mark = markFile();
+  const model = await loadFake(`touch ${mark}`);
   const reason = new Error('too late');
-  const hooks = { signal: AbortSignal.abort(reason), onSegment: () => assert.fail('it ran') };
-  await assert.rejects(model.transcribe(second, chunkOptions, hooks), reason);
+  const signal = AbortSignal.abort(reason);
+  await assert.rejects(model.transcribe(second, chunkOptions, { signal }), reason);
   await model.close();
+  assert.equal(existsSync(mark), false);
 });
 
 test('a signal stops a running call, which rejects with the signal’s reason once it has stopped', async () => {
-  const model = await loadFake('segment 0 1 x', 'ignore_cancel_ms 1000', 'delay_ms 60000');
+  const mark = markFile();
+  const model = await loadFake(`touch ${mark}`, 'ignore_cancel_ms 1000', 'delay_ms 60000');
   const controller = new AbortController();
-  const { signal } = controller;
   const reason = new Error('client gone');
-  let aborted = 0;
-  const onSegment = () => {
-    aborted = performance.now();
-    controller.abort(reason);
-  };
-  await assert.rejects(model.transcribe(second, chunkOptions, { signal, onSegment }), reason);
+  const stopped = assert.rejects(
+    model.transcribe(second, chunkOptions, { signal: controller.signal }),
+    reason,
+  );
+  await until('the call runs', () => existsSync(mark));
+  const aborted = performance.now();
+  controller.abort(reason);
+  await stopped;
   const elapsed = performance.now() - aborted;
   assert.ok(elapsed >= 500 && elapsed < 30_000, `${elapsed} ms`);
   await model.close();
@@ -185,18 +158,12 @@ test('a signal that is aborted after the end changes nothing, and is not held', 
 });
 
 test('close cancels the calls that run or wait, and waits for them', async () => {
-  const model = await loadFake('segment 0 1 x', 'ignore_cancel_ms 1000', 'delay_ms 60000');
-  let running = () => {};
-  const runs = new Promise<void>((resolve) => {
-    running = resolve;
-  });
+  const mark = markFile();
+  const model = await loadFake(`touch ${mark}`, 'ignore_cancel_ms 1000', 'delay_ms 60000');
   const calls = [1, 2].map(() =>
-    assert.rejects(model.transcribe(second, chunkOptions, { onSegment: running }), {
-      name: 'NativeError',
-      code: 'closed',
-    }),
+    assert.rejects(model.transcribe(second, chunkOptions), { name: 'NativeError', code: 'closed' }),
   );
-  await runs;
+  await until('the call runs', () => existsSync(mark));
   const started = performance.now();
   await model.close();
   assert.ok(performance.now() - started > 500);

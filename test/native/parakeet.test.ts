@@ -166,15 +166,6 @@ test('an aborted call that waits for others is given up, and the others are not'
   assert.deepEqual(second, first);
 });
 
-test('segment and progress are reported once', async () => {
-  const seen: unknown[] = [];
-  const segments = await model.transcribe(sweep(1), options, {
-    onSegment: (segment) => seen.push(segment),
-    onProgress: (fraction) => seen.push(fraction),
-  });
-  assert.deepEqual(seen, [...segments, 1]);
-});
-
 test('a request that the model cannot serve is refused with a sentence', async () => {
   const refused = (error: unknown) => error instanceof NativeError && error.code === 'invalid_argument';
   await assert.rejects(model.transcribe(sweep(1), { ...options, translate: true }), refused);

@@ -7,8 +7,8 @@ import { type DecodedSegment, NativeError, type TranscriptionModel } from '../..
 
 /** The models of these tests ignore the options. */
 const chunkOptions = {} as Parameters<TranscriptionModel['transcribe']>[1];
-const cpu = { name: 'CPU', description: '', gpu: false, memoryBytes: 0 };
-const gpu = (name: string) => ({ name, description: '', gpu: true, memoryBytes: 0 });
+const cpu = { name: 'CPU', gpu: false, memoryBytes: 0 };
+const gpu = (name: string) => ({ name, gpu: true, memoryBytes: 0 });
 const cuda = (n: number) => gpu(`CUDA${n}`);
 const vulkan = (n: number) => gpu(`Vulkan${n}`);
 
@@ -90,7 +90,7 @@ test('a library that is missing or finds no GPU is named, with its own command a
   assert.equal(explainCpu('auto', [cpu], idle)?.message, 'Models run on the CPU: no GPU was found here');
 });
 
-function model(on: string, fail?: { error: Error; after: number }): TranscriptionModel & { closed: boolean } {
+function model(on: string, error?: Error): TranscriptionModel & { closed: boolean } {
   const segments: DecodedSegment[] = [0, 1].map((n) => ({
     startMs: n * 1000,
     endMs: n * 1000 + 1000,
@@ -109,15 +109,12 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
       lanes: on === 'cpu' ? 2 : 1,
       memoryBytes: 1,
     },
-    async transcribe(_samples, _options, hooks = {}) {
-      segments.forEach((segment, n) => {
-        if (fail && n >= fail.after) throw fail.error;
-        hooks.onSegment?.(segment);
-      });
+    async transcribe() {
+      if (error) throw error;
       return segments;
     },
     async detectLanguage() {
-      if (fail) throw fail.error;
+      if (error) throw error;
       return { language: 'en', probability: 1, probabilities: { en: 1 } };
     },
     async lane(index) {
@@ -128,6 +125,8 @@ function model(on: string, fail?: { error: Error; after: number }): Transcriptio
     },
   };
 }
+
+const languagesOf = (segments: DecodedSegment[]) => segments.map(({ language }) => language);
 
 const failed = new NativeError('inference_failed', 'CUDA error: unspecified launch failure');
 
@@ -145,11 +144,8 @@ async function loaded(gpu: () => Promise<TranscriptionModel>) {
 
 test('a GPU that works is used, and nothing is said', async () => {
   const { wrapped, told } = await loaded(async () => model('gpu'));
-  const seen: string[] = [];
-  await wrapped.transcribe(new Float32Array(1), chunkOptions, {
-    onSegment: (segment) => seen.push(segment.language ?? ''),
-  });
-  assert.deepEqual(seen, ['gpu', 'gpu']);
+  const segments = await wrapped.transcribe(new Float32Array(1), chunkOptions);
+  assert.deepEqual(languagesOf(segments), ['gpu', 'gpu']);
   assert.equal(wrapped.info.lanes, 1);
   assert.equal(await wrapped.lane(0), wrapped);
   assert.deepEqual(told, []);
@@ -162,17 +158,15 @@ test('weights for which a GPU has no memory are loaded on the CPU', async () => 
   assert.deepEqual(told, [error]);
 });
 
-test('a chunk whose GPU is lost in its middle is recognized again on the CPU, and each segment is told once', async () => {
-  const onGpu = model('gpu', { error: failed, after: 1 });
+test('a chunk whose GPU is lost is recognized again on the CPU', async () => {
+  const onGpu = model('gpu', failed);
   const { wrapped, told, onCpu } = await loaded(async () => onGpu);
-  const seen: string[] = [];
-  const hooks = { onSegment: (segment: DecodedSegment) => seen.push(segment.language ?? '') };
-  assert.equal((await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks)).length, 2);
-  assert.deepEqual(seen, ['cpu', 'cpu']);
+  const segments = await wrapped.transcribe(new Float32Array(1), chunkOptions);
+  assert.deepEqual(languagesOf(segments), ['cpu', 'cpu']);
   assert.equal(onGpu.closed, true);
   assert.deepEqual(told, [failed]);
 
-  await wrapped.transcribe(new Float32Array(1), chunkOptions, hooks);
+  await wrapped.transcribe(new Float32Array(1), chunkOptions);
   assert.equal(told.length, 1, 'told once, then the CPU is simply used');
   const second = await wrapped.lane(1);
   const [segment] = await second.transcribe(new Float32Array(1), chunkOptions);
@@ -189,36 +183,30 @@ test('the lanes of a GPU that is lost move together, and each chunk is recognize
   });
   isClosed.catch(() => undefined);
   const onGpu: ReturnType<typeof model> = {
-    ...model('gpu', { error: failed, after: 0 }),
+    ...model('gpu', failed),
     async close() {
       close();
     },
   };
   onGpu.info.lanes = 4;
-  // The first lane fails, the second one too but later, and the others tell a segment and compute until the model is
-  // closed.
+  // Two lanes fail, and the others compute until the model is closed.
   onGpu.lane = async (index) =>
     index < 2
-      ? { ...model('gpu', { error: failed, after: index }), info: onGpu.info }
+      ? { ...model('gpu', failed), info: onGpu.info }
       : {
           ...model('gpu'),
           info: onGpu.info,
-          async transcribe(samples, decoding, { onSegment } = {}) {
-            await model('gpu').transcribe(samples, decoding, onSegment && { onSegment });
-            return isClosed;
-          },
+          transcribe: () => isClosed,
         };
   const { wrapped, told } = await loaded(async () => onGpu);
   const heard = await Promise.all(
     [0, 1, 2, 3].map(async (index) => {
-      const told: unknown[] = [];
-      const hooks = { onSegment: ({ language }: DecodedSegment) => told.push(language) };
-      await (await wrapped.lane(index)).transcribe(new Float32Array(1), chunkOptions, hooks);
-      return told;
+      const lane = await wrapped.lane(index);
+      return languagesOf(await lane.transcribe(new Float32Array(1), chunkOptions));
     }),
   );
   const onLanes = ['cpu', 'cpu lane 1', 'cpu', 'cpu lane 1'].map((name) => [name, name]);
-  assert.deepEqual(heard, onLanes, 'on the two lanes of the CPU, each segment told once');
+  assert.deepEqual(heard, onLanes, 'on the two lanes of the CPU');
   assert.deepEqual(told, [failed]);
 });
 
@@ -241,7 +229,7 @@ test('a CPU that has no memory either fails the chunk, and the next one tries ag
   const wrapped = await loadWithFallback({
     gpu: 'cuda:0',
     load: async (device) => {
-      if (device !== 'cpu') return model('gpu', { error: failed, after: 0 });
+      if (device !== 'cpu') return model('gpu', failed);
       if (tries++ === 0) throw noMemory;
       return onCpu;
     },
@@ -253,7 +241,7 @@ test('a CPU that has no memory either fails the chunk, and the next one tries ag
 });
 
 test('a GPU lost while the language is detected is replaced by the CPU', async () => {
-  const { wrapped, told } = await loaded(async () => model('gpu', { error: failed, after: 0 }));
+  const { wrapped, told } = await loaded(async () => model('gpu', failed));
   const guess = await wrapped.detectLanguage(new Float32Array(1), { audioContext: 0 });
   assert.equal(guess.language, 'en');
   assert.deepEqual(told, [failed]);
@@ -337,7 +325,7 @@ test('an error that is not the failure of a GPU is passed on', async () => {
     new NativeError('closed', 'closed'),
     new DOMException('left', 'AbortError'),
   ]) {
-    const { wrapped, told } = await loaded(async () => model('gpu', { error, after: 0 }));
+    const { wrapped, told } = await loaded(async () => model('gpu', error));
     await assert.rejects(wrapped.transcribe(new Float32Array(1), chunkOptions), error);
     assert.deepEqual(told, []);
   }

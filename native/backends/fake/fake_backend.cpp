@@ -19,8 +19,8 @@ struct Delay {
   int ms;
   bool interruptible;
 };
-struct Progress {
-  double fraction;
+struct Touch {
+  std::string path;
 };
 struct Fail {
   std::string message;
@@ -28,7 +28,7 @@ struct Fail {
 struct Crash {
   std::string how;
 };
-using Step = std::variant<Delay, Progress, Fail, Crash, Segment>;
+using Step = std::variant<Delay, Touch, Fail, Crash, Segment>;
 
 struct Script {
   int load_delay_ms = 0;
@@ -96,8 +96,8 @@ void parse_line(const std::string& text, Script& script) {
     script.steps.emplace_back(Delay{number, true});
   } else if (word == "ignore_cancel_ms" && line >> number) {
     script.steps.emplace_back(Delay{number, false});
-  } else if (double fraction = 0; word == "progress" && line >> fraction) {
-    script.steps.emplace_back(Progress{fraction});
+  } else if (word == "touch") {
+    script.steps.emplace_back(Touch{rest_of(line)});
   } else if (word == "fail") {
     script.steps.emplace_back(Fail{rest_of(line)});
   } else if (word == "crash") {
@@ -140,19 +140,13 @@ class FakeBackend final : public Backend {
 
   const ModelInfo& info() const override { return info_; }
 
-  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&, const ChunkEvents& events,
+  std::vector<Segment> transcribe(std::span<const float>, const ChunkOptions&,
                                   const CancelToken& cancel) override {
     std::vector<Segment> segments;
     for (const auto& step : script_.steps) {
       run(step, cancel);
-      if (const auto* segment = std::get_if<Segment>(&step)) {
+      if (const auto* segment = std::get_if<Segment>(&step))
         segments.push_back(*segment);
-        if (events.segment)
-          events.segment(*segment);
-      } else if (const auto* progress = std::get_if<Progress>(&step);
-                 progress != nullptr && events.progress) {
-        events.progress(progress->fraction);
-      }
     }
     cancel.check();
     return segments;
@@ -171,6 +165,8 @@ class FakeBackend final : public Backend {
   static void run(const Step& step, const CancelToken& cancel) {
     if (const auto* delay = std::get_if<Delay>(&step))
       wait(*delay, cancel);
+    else if (const auto* touch = std::get_if<Touch>(&step))
+      std::ofstream{touch->path};
     else if (const auto* fail = std::get_if<Fail>(&step))
       throw Failure(StatusCode::inference_failed, fail->message);
     else if (const auto* crash = std::get_if<Crash>(&step))

@@ -12,13 +12,12 @@ namespace voxgate {
 //   language en 0.9             a language and how probable detect_language finds it; repeatable (else: en 1)
 //   audio_context 1500          ModelInfo::audio_context
 //
-// and then what each transcribe does, in this order, again in every call (detect_language skips segments and
-// progress):
+// and then what each transcribe does, in this order, again in every call (detect_language skips segments):
 //
 //   delay_ms 50                 sleep
 //   ignore_cancel_ms 100        sleep without looking at the cancel token
-//   segment 0 1500 Some text.   emit a segment
-//   progress 0.5
+//   segment 0 1500 Some text.   a segment of the result
+//   touch PATH                  make an empty file, by which a test knows that the call has come here
 //   fail TEXT                   throw inference_failed
 //   crash HOW                   end the process: `assert` (one of ggml), `terminate` or `memory`
 //

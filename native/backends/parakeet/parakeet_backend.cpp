@@ -79,7 +79,7 @@ class ParakeetBackend final : public Backend {
   const ModelInfo& info() const override { return info_; }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
-                                  const ChunkEvents& events, const CancelToken& cancel) override {
+                                  const CancelToken& cancel) override {
     cancel.check();
     if (options.translate)
       throw Failure(StatusCode::invalid_argument, "This model cannot translate");
@@ -99,14 +99,7 @@ class ParakeetBackend final : public Backend {
       if (!done)
         throw Failure(StatusCode::inference_failed, "Parakeet could not compute its graph");
     }
-    auto segments = collect(logprobs, static_cast<int64_t>(samples.size() * 1000 / kSampleRate));
-    for (const auto& segment : segments) {
-      if (events.segment)
-        events.segment(segment);
-    }
-    if (events.progress)
-      events.progress(1);
-    return segments;
+    return collect(logprobs, static_cast<int64_t>(samples.size() * 1000 / kSampleRate));
   }
 
   std::vector<Languages> detect_language(std::span<const float>, const DetectionOptions&,

@@ -42,7 +42,7 @@ class SenseVoiceBackend final : public Backend {
   const ModelInfo& info() const override { return info_; }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
-                                  const ChunkEvents& events, const CancelToken& cancel) override {
+                                  const CancelToken& cancel) override {
     if (options.translate)
       throw Failure(StatusCode::invalid_argument, "SenseVoice cannot translate");
     if (!options.text.empty())
@@ -59,12 +59,6 @@ class SenseVoiceBackend final : public Backend {
     std::vector<Segment> segments;
     if (!segment.tokens.empty())
       segments.push_back(std::move(segment));
-    for (const auto& heard : segments) {
-      if (events.segment)
-        events.segment(heard);
-    }
-    if (events.progress)
-      events.progress(1);
     return segments;
   }
 

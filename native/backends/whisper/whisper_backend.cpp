@@ -88,7 +88,7 @@ class WhisperBackend final : public Backend {
   }
 
   std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions& options,
-                                  const ChunkEvents& events, const CancelToken& cancel) override {
+                                  const CancelToken& cancel) override {
     cancel.check();
     Encoded wanted{0, pad(samples)};
     const auto& padded = wanted.samples;
@@ -97,7 +97,7 @@ class WhisperBackend final : public Backend {
     whisper_state& state = this->state();
     whisper_internals::set_audio_context(state, wanted.audio_context);
     CallScope scope(state, *budget_, cancel, batcher_.get());
-    WhisperTranscript transcript(*context_, state, scope, cancel, options, events,
+    WhisperTranscript transcript(*context_, state, scope, cancel, options,
                                  prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
     const size_t padding = padded.size() - samples.size();
     // Another attempt at the same audio need not encode it again.

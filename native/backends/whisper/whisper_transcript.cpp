@@ -27,9 +27,8 @@ constexpr int kMostWindowsWithTimes = 3;
 
 WhisperTranscript::WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
                                      const CancelToken& cancel, const ChunkOptions& options,
-                                     const ChunkEvents& events, std::vector<int32_t> prompt,
-                                     std::vector<int32_t> text)
-    : context_(context), state_(state), scope_(scope), cancel_(cancel), options_(options), events_(events),
+                                     std::vector<int32_t> prompt, std::vector<int32_t> text)
+    : context_(context), state_(state), scope_(scope), cancel_(cancel), options_(options),
       prompt_(std::move(prompt)), text_(std::move(text)),
       special_(whisper_internals::special_tokens(context)) {}
 
@@ -44,7 +43,6 @@ std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size
   scope_.skip_encoding(encoded);
   step(whisper_internals::compute_spectrogram(context_, state_, samples, scope_.threads()));
   for_each_window(end, [&](int frame, int frames) {
-    progress(static_cast<double>(frame) / end);
     scope_.skip_encoding(encoded && windows_ == 0);
     scope_.set_window(whisper_internals::window_of(context_, state_, frames / kFramesPerPosition));
     ++windows_;
@@ -54,7 +52,6 @@ std::vector<Segment> WhisperTranscript::run(std::span<const float> samples, size
     cancel_.check();
     return next;
   });
-  progress(1);
   return std::move(segments_);
 }
 
@@ -99,7 +96,6 @@ int WhisperTranscript::decode_window(int frame, int frames) {
   // The audio behind that is the next window's, whose words would have no time left if these took it.
   if (options_.words)
     align(first_segment, frame, next);
-  emit(first_segment);
   return next;
 }
 
@@ -150,7 +146,6 @@ int WhisperTranscript::align_window(int frame, int frames) {
   cancel_.check();
   segments_.push_back(segment_of(text, 0, text_.size(), frame * kFrameMs, (frame + frames) * kFrameMs));
   align(segments_.size() - 1, frame, frames);
-  emit(segments_.size() - 1);
   return static_cast<int>(kMaxChunkSamples);
 }
 
@@ -160,13 +155,6 @@ whisper_internals::KeptScores* WhisperTranscript::kept_scores(bool times) {
   const bool is_prompt_of_alignment = prompt_.empty() && !times;
   const bool keeps = aligns && is_prompt_of_alignment && whisper_internals::may_keep_scores(context_, state_);
   return keeps ? &kept_ : nullptr;
-}
-
-void WhisperTranscript::emit(size_t first_segment) {
-  if (!events_.segment)
-    return;
-  for (size_t i = first_segment; i < segments_.size(); ++i)
-    events_.segment(segments_[i]);
 }
 
 Segment WhisperTranscript::segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
@@ -228,11 +216,6 @@ void WhisperTranscript::align(size_t first_segment, int frame, int frames) {
       aligned_until_ms_ = token.end_ms;
     }
   }
-}
-
-void WhisperTranscript::progress(double fraction) {
-  if (events_.progress)
-    events_.progress(fraction);
 }
 
 } // namespace voxgate

@@ -16,8 +16,8 @@ class WhisperTranscript {
  public:
   // `prompt`, `text`: tokens of text. A `text` that is not empty is aligned, and nothing is decoded.
   WhisperTranscript(whisper_context& context, whisper_state& state, CallScope& scope,
-                    const CancelToken& cancel, const ChunkOptions& options, const ChunkEvents& events,
-                    std::vector<int32_t> prompt, std::vector<int32_t> text);
+                    const CancelToken& cancel, const ChunkOptions& options, std::vector<int32_t> prompt,
+                    std::vector<int32_t> text);
 
   // `padding`: the samples at the end that are not of the audio. `encoded`: the state holds the encoding of
   // exactly these samples. Throws Failure{repetition} where a window is nothing but a loop, and
@@ -40,21 +40,18 @@ class WhisperTranscript {
                          const Hypothesis& text, const Choices& known);
   // Aligns the text with a window that is encoded. What little may be left behind the window gets nothing.
   int align_window(int frame, int frames);
-  void emit(size_t first_segment);
   Segment segment_of(const Hypothesis& text, size_t first, size_t last, int64_t start_ms,
                      int64_t end_ms) const;
   // Where to keep the scores of the one text that is decoded; null where they are not those of its alignment.
   whisper_internals::KeptScores* kept_scores(bool times);
   // Aligns the tokens of the segments from this one on with so many frames of the window that begins there.
   void align(size_t first_segment, int frame, int frames);
-  void progress(double fraction);
 
   whisper_context& context_;
   whisper_state& state_;
   CallScope& scope_;
   const CancelToken& cancel_;
   const ChunkOptions& options_;
-  const ChunkEvents& events_;
   std::vector<int32_t> prompt_;
   std::vector<int32_t> text_;
   SpecialTokens special_;
