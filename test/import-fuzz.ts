@@ -60,7 +60,7 @@ async function importFolder(folder: string, target: string): Promise<unknown> {
       const { bytes } = await writeWhisper(checkpoint, vocabulary, target);
       assert.equal((await readFile(target)).length, bytes);
     } finally {
-      await checkpoint.close();
+      await checkpoint[Symbol.asyncDispose]();
     }
     return null;
   } catch (error) {

@@ -15,6 +15,7 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from '../../src/models/import/ggml-writer.ts';
 import { fromHalf, toHalf } from '../../src/models/import/half.ts';
 import { FFT_BINS, melFilters } from '../../src/models/import/mel-filters.ts';
+import { countOf } from '../../src/models/import/tensor-values.ts';
 import { SAMPLE } from '../clips/clips.ts';
 import { median, samplesOf } from '../common/gateway.ts';
 import { seededRandom } from '../common/random.ts';
@@ -81,20 +82,16 @@ export async function writeSyntheticModel(
   shape: Shape,
   weights: Weights = 'q8_0',
 ): Promise<number> {
-  const writer = await createGgmlWriter(path);
-  try {
-    await writeHead(writer, shape, weights);
-    const random = randomBlocks();
-    let parameters = 0;
-    for (const tensor of tensorsOf(shape)) {
-      parameters += tensor.shape.reduce((product, extent) => product * extent, 1);
-      await writeTensor(writer, tensor, random, weights);
-    }
-    await writer.finish();
-    return parameters;
-  } finally {
-    await writer.close();
+  await using writer = await createGgmlWriter(path);
+  await writeHead(writer, shape, weights);
+  const random = randomBlocks();
+  let parameters = 0;
+  for (const tensor of tensorsOf(shape)) {
+    parameters += countOf(tensor.shape);
+    await writeTensor(writer, tensor, random, weights);
   }
+  await writer.finish();
+  return parameters;
 }
 
 async function writeHead(writer: GgmlWriter, shape: Shape, weights: Weights): Promise<void> {
@@ -163,7 +160,7 @@ async function writeTensor(
   weights: Weights,
 ): Promise<void> {
   const { name, kind, shape, deviation = 0, constant = 0 } = tensor;
-  const count = shape.reduce((product, extent) => product * extent, 1);
+  const count = countOf(shape);
   const type = TYPE_ID[kind === 'q8_0' ? weights : kind];
   const write = (blocks: Buffer) => writer.write(weights === 'f16' ? halvesOf(blocks) : blocks);
   await writer.ints(shape.length, name.length, type, ...shape.toReversed());

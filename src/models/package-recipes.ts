@@ -167,15 +167,12 @@ async function makeWhisper(folder: string, target: string, request: FetchRequest
   const { openFasterWhisper } = await import('./import/faster-whisper.ts');
   const { writeWhisper } = await import('./import/whisper-ggml.ts');
   const { checkpoint, vocabulary } = await openFasterWhisper(folder);
-  try {
-    return await writeWhisper(checkpoint, vocabulary, target, {
-      signal: request.signal,
-      onProgress: (doneBytes, totalBytes) =>
-        request.report({ phase: 'converting', what: basename(target), doneBytes, totalBytes }),
-    });
-  } finally {
-    await checkpoint.close();
-  }
+  await using _checkpoint = checkpoint;
+  return await writeWhisper(checkpoint, vocabulary, target, {
+    signal: request.signal,
+    onProgress: (doneBytes, totalBytes) =>
+      request.report({ phase: 'converting', what: basename(target), doneBytes, totalBytes }),
+  });
 }
 
 async function makeVoiceActivity(

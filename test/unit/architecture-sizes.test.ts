@@ -17,6 +17,7 @@ const SMALL_FILE = 40;
 const SMALL: Readonly<Record<string, string>> = {
   'abilities.ts': 'a rule of the domain by itself, with tests of its own',
   'build.ts': 'a command is a file',
+  'diarization-gguf.ts': 'loaded only by the recipe that needs it',
   'health.ts': 'a path is a file',
   'hallucination.ts': 'thresholds with the measurements that chose them',
   'keywords.ts': 'a rule of the domain by itself, with tests of its own',

@@ -26,7 +26,7 @@ async function read(file: Uint8Array, name = 'weight', shape = [2, 3]): Promise<
   try {
     return await checkpoint.floats(name, shape);
   } finally {
-    await checkpoint.close();
+    await checkpoint[Symbol.asyncDispose]();
   }
 }
 

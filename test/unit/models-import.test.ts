@@ -48,7 +48,7 @@ async function convert(source: string, target = join(dir, 'out.bin')) {
   try {
     return await writeWhisper(checkpoint, vocabulary, target);
   } finally {
-    await checkpoint.close();
+    await checkpoint[Symbol.asyncDispose]();
   }
 }
 

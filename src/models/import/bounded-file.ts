@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { notImportable } from './failure.ts';
 
-export class BoundedFile {
+export class BoundedFile implements AsyncDisposable {
   readonly path: string;
   readonly size: number;
   readonly #handle: FileHandle;
@@ -55,21 +55,20 @@ export class BoundedFile {
     return buffer;
   }
 
-  close(): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
     return this.#handle.close();
   }
 }
 
 /** Reads small little-endian fields one after the other. It reads ahead, so that not every field is a system call. */
 export class FieldReader {
-  offset: number;
+  offset = 0;
   readonly #file: BoundedFile;
   #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
 
-  constructor(file: BoundedFile, offset = 0) {
+  constructor(file: BoundedFile) {
     this.#file = file;
-    this.offset = offset;
   }
 
   async bytes(length: number): Promise<Buffer> {

@@ -2,6 +2,7 @@
 import { BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { fromBrain, fromHalf } from './half.ts';
+import { countOf } from './tensor-values.ts';
 
 const DTYPES = ['float32', 'int8', 'int16', 'int32', 'float16', 'bfloat16'] as const;
 type Dtype = (typeof DTYPES)[number];
@@ -15,14 +16,13 @@ export interface Variable {
   count: number;
 }
 
-export interface Checkpoint {
+export interface Checkpoint extends AsyncDisposable {
   spec: string;
   get(name: string): Variable | undefined;
   /** `count` values starting at index `from`, as raw little-endian bytes of the variable's type. */
   raw(variable: Variable, from: number, count: number): Promise<Buffer>;
   /** The same values as float32; integers are not scaled. */
   floats(variable: Variable, from: number, count: number): Promise<Float32Array>;
-  close(): Promise<void>;
 }
 
 const MAX_VARIABLES = 100_000;
@@ -39,10 +39,10 @@ export async function openCheckpoint(path: string): Promise<Checkpoint> {
       raw: (variable, from, count) => readRaw(file, variable, from, count),
       floats: async (variable, from, count) =>
         decode(await readRaw(file, variable, from, count), variable.dtype),
-      close: () => file.close(),
+      [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
   } catch (error) {
-    await file.close();
+    await file[Symbol.asyncDispose]();
     throw error;
   }
 }
@@ -88,7 +88,7 @@ async function readVariable(file: BoundedFile, fields: FieldReader): Promise<Var
   if (!dtype) throw notImportable(`${file.path} is damaged: ${printable(name)} has an unknown type.`);
   const bytes = await fields.u32();
   // The product is a float, so it cannot overflow silently: an absurd shape just differs from a 32-bit byte count.
-  const count = shape.reduce((product, dim) => product * dim, 1);
+  const count = countOf(shape);
   if (count * WIDTH[dtype] !== bytes) {
     throw notImportable(
       `${file.path} is damaged: ${printable(name)} of shape [${shape.join(', ')}] holds ${bytes} bytes.`,

@@ -26,21 +26,8 @@ export async function writeDiarization(
   { segmentation, embedding }: DiarizationCheckpoints,
   target: string,
 ): Promise<WrittenFile> {
-  const tensors = [
-    ...(await withCheckpoint(segmentation, segmentationTensors)),
-    ...(await withCheckpoint(embedding, embeddingTensors)),
-  ];
+  await using voices = await openTorchCheckpoint(embedding);
+  await using speech = await openTorchCheckpoint(segmentation);
+  const tensors = [...(await segmentationTensors(speech)), ...(await embeddingTensors(voices))];
   return writeGguf(target, TEXTS, tensors);
-}
-
-async function withCheckpoint<Result>(
-  path: string,
-  read: (checkpoint: Awaited<ReturnType<typeof openTorchCheckpoint>>) => Promise<Result>,
-): Promise<Result> {
-  const checkpoint = await openTorchCheckpoint(path);
-  try {
-    return await read(checkpoint);
-  } finally {
-    await checkpoint.close();
-  }
 }

@@ -31,7 +31,7 @@ export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
       shape: await readWhisperShape(checkpoint),
     };
   } catch (error) {
-    await checkpoint.close();
+    await checkpoint[Symbol.asyncDispose]();
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 /** Writes whisper.cpp's legacy file format. It is little-endian, and a tensor consists of header, name and data. */
 import { toHalf } from './half.ts';
 import { createHashedFile, type HashedFile } from './hashed-file.ts';
+import { floatBytes } from './tensor-values.ts';
 
 export type TensorType = 'f32' | 'f16';
 const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };
@@ -34,12 +35,6 @@ function intBytes(values: readonly number[]): Buffer {
   values.forEach((value, i) => {
     out.writeInt32LE(value, i * 4);
   });
-  return out;
-}
-
-function floatBytes(floats: Float32Array): Buffer {
-  const out = Buffer.allocUnsafe(floats.length * 4);
-  for (let i = 0; i < floats.length; i++) out.writeFloatLE(floats[i] ?? 0, i * 4);
   return out;
 }
 

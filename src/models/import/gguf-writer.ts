@@ -3,6 +3,7 @@
  * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). The values of all tensors are in memory.
  */
 import { createHashedFile, type WrittenFile } from './hashed-file.ts';
+import { floatBytes } from './tensor-values.ts';
 
 const VERSION = 3;
 const ALIGNMENT = 32;
@@ -21,14 +22,10 @@ export async function writeGguf(
   texts: Readonly<Record<string, string>>,
   tensors: readonly GgufTensor[],
 ): Promise<WrittenFile> {
-  const file = await createHashedFile(path);
-  try {
-    await file.write(padded(header(texts, tensors)));
-    for (const { values } of tensors) await file.write(padded(floatBytes(values)));
-    return await file.finish();
-  } finally {
-    await file.close();
-  }
+  await using file = await createHashedFile(path);
+  await file.write(padded(header(texts, tensors)));
+  for (const { values } of tensors) await file.write(padded(floatBytes(values)));
+  return await file.finish();
 }
 
 function header(texts: Readonly<Record<string, string>>, tensors: readonly GgufTensor[]): Buffer {
@@ -41,14 +38,6 @@ function header(texts: Readonly<Record<string, string>>, tensors: readonly GgufT
     offset += paddedSize(values.length * 4);
   }
   return Buffer.concat(head);
-}
-
-function floatBytes(floats: Float32Array): Buffer {
-  const out = Buffer.allocUnsafe(floats.length * 4);
-  floats.forEach((value, i) => {
-    out.writeFloatLE(value, i * 4);
-  });
-  return out;
 }
 
 const paddedSize = (bytes: number) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;

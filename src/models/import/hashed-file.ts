@@ -7,11 +7,10 @@ export interface WrittenFile {
   sha256: string;
 }
 
-export interface HashedFile {
+export interface HashedFile extends AsyncDisposable {
   write(data: Uint8Array): Promise<void>;
   /** Syncs and closes the file, which is complete only then. */
   finish(): Promise<WrittenFile>;
-  close(): Promise<void>;
 }
 
 export async function createHashedFile(path: string): Promise<HashedFile> {
@@ -37,6 +36,6 @@ export async function createHashedFile(path: string): Promise<HashedFile> {
       await close();
       return { bytes, sha256: hash.digest('hex') };
     },
-    close,
+    [Symbol.asyncDispose]: close,
   };
 }

@@ -37,24 +37,21 @@ export async function importFolder(
   target: ImportTarget,
 ): Promise<{ id: string; path: string }> {
   const opened = await openFasterWhisper(source);
-  try {
-    const model = target.find(identifyWhisper(opened.shape, id));
-    const file = localFile(model, 'f16');
-    if (file === undefined) throw notImportable(`${model.id} takes no imported weights.`);
-    return await target.work(model.id, async (work) => {
-      const installed = target.installedFile(model);
-      if (installed !== undefined) {
-        const path = join(target.folder.dir, installed);
-        throw notImportable(`${model.id} is already installed: move ${path} away first.`);
-      }
-      const sha256 = await convert(opened, file, target.folder.dir, work);
-      const path = await target.folder.settle(file, sha256, 'import', work.scratch);
-      target.log.info(`Imported ${source} as ${file}, sha256 ${sha256}.`);
-      return { id: model.id, path: thenQuantize ? await target.folder.quantize(model, path, work) : path };
-    });
-  } finally {
-    await opened.checkpoint.close();
-  }
+  await using _checkpoint = opened.checkpoint;
+  const model = target.find(identifyWhisper(opened.shape, id));
+  const file = localFile(model, 'f16');
+  if (file === undefined) throw notImportable(`${model.id} takes no imported weights.`);
+  return await target.work(model.id, async (work) => {
+    const installed = target.installedFile(model);
+    if (installed !== undefined) {
+      const path = join(target.folder.dir, installed);
+      throw notImportable(`${model.id} is already installed: move ${path} away first.`);
+    }
+    const sha256 = await convert(opened, file, target.folder.dir, work);
+    const path = await target.folder.settle(file, sha256, 'import', work.scratch);
+    target.log.info(`Imported ${source} as ${file}, sha256 ${sha256}.`);
+    return { id: model.id, path: thenQuantize ? await target.folder.quantize(model, path, work) : path };
+  });
 }
 
 async function convert(

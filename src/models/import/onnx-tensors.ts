@@ -6,6 +6,7 @@ import { BUDGETS } from '../../limits/budgets.ts';
 import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { readFields, readVarints } from './protobuf.ts';
+import { countOf, floatsIn, isSameShape } from './tensor-values.ts';
 
 /** Numbers of fields. */
 const MODEL_GRAPH = 7;
@@ -57,9 +58,9 @@ export async function readOnnxTensors(path: string): Promise<OnnxTensors> {
       const place = tensors.get(name);
       if (place === undefined) throw refuse(`it has no tensor ${name}`);
       if (place.type !== type) throw refuse(`the values of ${name} are not of type ${type}`);
-      if (place.shape.length !== shape.length || place.shape.some((extent, i) => extent !== shape[i]))
+      if (!isSameShape(place.shape, shape))
         throw refuse(`${name} has the shape ${place.shape.join(' x ')}, expected ${shape.join(' x ')}`);
-      const count = shape.reduce((product, extent) => product * extent, 1);
+      const count = countOf(shape);
       const values = valuesOf(place, type, count);
       if (values === null) throw refuse(`${name} does not have its ${count} values`);
       return values;
@@ -68,13 +69,9 @@ export async function readOnnxTensors(path: string): Promise<OnnxTensors> {
 }
 
 async function readWhole(path: string): Promise<Buffer> {
-  const file = await BoundedFile.open(path);
-  try {
-    if (file.size > BUDGETS.checkpoint.maxOnnxBytes) throw new Error('it is too large');
-    return await file.read(0, file.size);
-  } finally {
-    await file.close();
-  }
+  await using file = await BoundedFile.open(path);
+  if (file.size > BUDGETS.checkpoint.maxOnnxBytes) throw new Error('it is too large');
+  return await file.read(0, file.size);
 }
 
 function* initializers(model: Buffer): Generator<Buffer> {
@@ -110,9 +107,9 @@ function readTensor(tensor: Buffer): Place & { name: string } {
 const numbersOf = (values: Iterable<bigint>) => [...values].map(Number);
 
 /** A field of one float, or of several that are packed. */
-function readFloats(bytes: Buffer): number[] {
+function readFloats(bytes: Buffer): Float32Array {
   if (bytes.length % 4 !== 0) throw new Error('a number in it is cut short');
-  return Array.from({ length: bytes.length / 4 }, (_, i) => bytes.readFloatLE(4 * i));
+  return floatsIn(bytes);
 }
 
 /** The values; null when there are more or fewer of them. */

@@ -7,6 +7,7 @@ import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type TensorType } from './ggml-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
+import { countOf, floatsIn } from './tensor-values.ts';
 
 const VERSION = [6, 2, 0] as const;
 const WINDOW_SAMPLES = 512;
@@ -40,18 +41,13 @@ const TENSORS: Entry[] = [
 
 /** Writes the model to `target`. @param archive the folder with the unpacked TorchScript file */
 export async function writeSilero(archive: string, target: string): Promise<WrittenFile> {
-  const writer = await createGgmlWriter(target);
-  try {
-    await writeHead(writer);
-    for (const [storage, name, type, shape] of TENSORS) {
-      const count = shape.reduce((product, dim) => product * dim, 1);
-      await writer.tensor(name, type, shape);
-      await writer.values(type, await readFloats(join(archive, 'data', String(storage)), count));
-    }
-    return await writer.finish();
-  } finally {
-    await writer.close();
+  await using writer = await createGgmlWriter(target);
+  await writeHead(writer);
+  for (const [storage, name, type, shape] of TENSORS) {
+    await writer.tensor(name, type, shape);
+    await writer.values(type, await readFloats(join(archive, 'data', String(storage)), countOf(shape)));
   }
+  return await writer.finish();
 }
 
 async function writeHead(writer: GgmlWriter): Promise<void> {
@@ -63,16 +59,10 @@ async function writeHead(writer: GgmlWriter): Promise<void> {
 }
 
 async function readFloats(path: string, count: number): Promise<Float32Array> {
-  const file = await BoundedFile.open(path);
-  try {
-    if (file.size !== count * 4) {
-      throw notImportable(
-        `${path} is not a part of the voice activity model: ${file.size} bytes, expected ${count * 4}.`,
-      );
-    }
-    const raw = await file.read(0, file.size);
-    return Float32Array.from({ length: count }, (_, i) => raw.readFloatLE(i * 4));
-  } finally {
-    await file.close();
-  }
+  await using file = await BoundedFile.open(path);
+  if (file.size !== count * 4)
+    throw notImportable(
+      `${path} is not a part of the voice activity model: ${file.size} bytes, expected ${count * 4}.`,
+    );
+  return floatsIn(await file.read(0, file.size));
 }

@@ -24,12 +24,10 @@ export class TensorPlace {
 class Storage {
   readonly type: string;
   readonly key: string;
-  readonly elements: number;
 
-  constructor(type: string, key: string, elements: number) {
+  constructor(type: string, key: string) {
     this.type = type;
     this.key = key;
-    this.elements = elements;
   }
 }
 
@@ -97,8 +95,8 @@ class Machine {
 
   run(): Value {
     for (;;) {
-      const opcode = this.#u8();
-      if (opcode === 0x2e) return this.#pop(); // STOP
+      const opcode = this.u8();
+      if (opcode === 0x2e) return this.pop(); // STOP
       const step = STEPS[opcode];
       if (!step) throw refusal(`it uses the instruction 0x${opcode.toString(16)}, which no tensor needs`);
       step(this);
@@ -112,8 +110,7 @@ class Machine {
     return start;
   }
 
-  #u8 = () => this.#bytes.readUInt8(this.#take(1));
-  u8 = () => this.#u8();
+  u8 = () => this.#bytes.readUInt8(this.#take(1));
   u16 = () => this.#bytes.readUInt16LE(this.#take(2));
   u32 = () => this.#bytes.readUInt32LE(this.#take(4));
   i32 = () => this.#bytes.readInt32LE(this.#take(4));
@@ -137,13 +134,12 @@ class Machine {
     this.#stack.push(value);
   }
 
-  #pop(): Value {
+  pop(): Value {
     const least = this.#marks.at(-1) ?? 0;
     const value = this.#stack.pop();
     if (value === undefined || this.#stack.length < least) throw refusal('its stack is empty');
     return value;
   }
-  pop = () => this.#pop();
 
   top(): Value {
     const value = this.#stack.at(-1);
@@ -164,7 +160,7 @@ class Machine {
   }
 
   popTuple(size: number): void {
-    const items = Array.from({ length: size }, () => this.#pop()).reverse();
+    const items = Array.from({ length: size }, () => this.pop()).reverse();
     this.push(new Tuple(items));
   }
 
@@ -218,13 +214,13 @@ function knownName(text: string): Name {
   throw refusal(`it names ${text.replace(' ', '.')}, which no tensor needs`);
 }
 
-/** The tuple ('storage', type, key, device, number of elements). */
+/** The tuple ('storage', type, key, device, number of elements); the archive tells the number by its bytes. */
 function storage(value: Value): Storage {
-  const [kind, type, key, , elements] = value instanceof Tuple ? value.items : [];
+  const [kind, type, key] = value instanceof Tuple ? value.items : [];
   if (kind !== 'storage' || !(type instanceof Name) || !STORAGES.has(type.text) || typeof key !== 'string') {
     throw refusal('it refers to something that is not the storage of a tensor');
   }
-  return new Storage(type.text.replace('torch ', ''), key, count(elements));
+  return new Storage(type.text.replace('torch ', ''), key);
 }
 
 function reduced(args: Value, callable: Value): Value {

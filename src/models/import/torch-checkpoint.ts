@@ -4,13 +4,13 @@ import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { openStoredZip } from './stored-zip.ts';
 import { type PickledDict, readTensorPickle, TensorPlace, type Value } from './tensor-pickle.ts';
+import { countOf, floatsIn, isSameShape } from './tensor-values.ts';
 
 const FOLDER = 'archive';
 
-export interface TorchCheckpoint {
+export interface TorchCheckpoint extends AsyncDisposable {
   /** The values of a tensor, row by row. @throws GatewayError `not_importable` unless it has exactly this shape */
   floats(name: string, shape: readonly number[]): Promise<Float32Array>;
-  close(): Promise<void>;
 }
 
 /** @throws GatewayError `not_importable` */
@@ -33,19 +33,15 @@ export async function openTorchCheckpoint(path: string): Promise<TorchCheckpoint
         if (!(place instanceof TensorPlace)) throw refuse(`it has no tensor ${name}`);
         const { storage, offset } = place;
         if (storage.type !== 'FloatStorage') throw refuse(`the values of ${name} are not of type float32`);
-        if (!same(place.shape, shape) || !same(place.strides, rowByRow(shape))) {
+        if (!isSameShape(place.shape, shape) || !isSameShape(place.strides, rowByRow(shape))) {
           throw refuse(`${name} has the shape ${place.shape.join(' x ')}, expected ${shape.join(' x ')}`);
         }
-        const values = product(shape);
-        const raw = await zip.read(`${FOLDER}/data/${storage.key}`, offset * 4, values * 4);
-        const floats = new Float32Array(values);
-        for (let i = 0; i < values; i++) floats[i] = raw.readFloatLE(i * 4);
-        return floats;
+        return floatsIn(await zip.read(`${FOLDER}/data/${storage.key}`, offset * 4, countOf(shape) * 4));
       },
-      close: () => file.close(),
+      [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
   } catch (error) {
-    await file.close();
+    await file[Symbol.asyncDispose]();
     throw error;
   }
 }
@@ -58,7 +54,5 @@ function stateOf(root: Value): PickledDict | undefined {
   return state instanceof Map ? state : undefined;
 }
 
-const product = (shape: readonly number[]) => shape.reduce((total, extent) => total * extent, 1);
-const rowByRow = (shape: readonly number[]) => shape.map((_, i) => product(shape.slice(i + 1)));
-const same = (some: readonly number[], others: readonly number[]) =>
-  some.length === others.length && some.every((value, i) => value === others[i]);
+/** The strides of a tensor whose rows lie one after the other. */
+const rowByRow = (shape: readonly number[]) => shape.map((_, i) => countOf(shape.slice(i + 1)));

@@ -8,6 +8,7 @@ import { type GgufTensor, writeGguf } from './gguf-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
 import { FFT_BINS, melFilters } from './mel-filters.ts';
 import { type OnnxTensors, readOnnxTensors } from './onnx-tensors.ts';
+import { countOf } from './tensor-values.ts';
 
 const TEXTS = {
   'general.architecture': 'voxgate-turn-detection',
@@ -92,7 +93,7 @@ function weights(
   order: 'outputs first' | 'inputs first',
 ): Float32Array {
   const [outputs, ...rest] = shape;
-  const depth = rest.reduce((product, extent) => product * extent, 1);
+  const depth = countOf(rest);
   const ints = source.values(
     `${name}_quantized`,
     'int8',

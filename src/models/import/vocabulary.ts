@@ -94,14 +94,10 @@ function byRank(path: string, entries: (readonly [string, number])[]): string[] 
 
 async function readIfThere(path: string): Promise<string | null> {
   if ((await stat(path).catch(() => null)) === null) return null;
-  const file = await BoundedFile.open(path);
-  try {
-    if (file.size > MAX_FILE_BYTES)
-      throw notImportable(`${path} is not a vocabulary file: ${file.size} bytes.`);
-    return (await file.read(0, file.size)).toString('utf8');
-  } finally {
-    await file.close();
-  }
+  await using file = await BoundedFile.open(path);
+  if (file.size > MAX_FILE_BYTES)
+    throw notImportable(`${path} is not a vocabulary file: ${file.size} bytes.`);
+  return (await file.read(0, file.size)).toString('utf8');
 }
 
 function parse(path: string, text: string): unknown {

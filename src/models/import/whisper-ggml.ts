@@ -4,6 +4,7 @@ import { notImportable } from './failure.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from './ggml-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
 import { FFT_BINS, melFilters } from './mel-filters.ts';
+import { countOf } from './tensor-values.ts';
 import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } from './whisper-tensors.ts';
 
 export interface ConvertHooks {
@@ -31,24 +32,19 @@ export async function writeWhisper(
     );
   }
   const plans = planTensors(checkpoint, shape);
-  const total = plans.reduce((sum, plan) => sum + valuesOf(plan) * (plan.type === 'f16' ? 2 : 4), 0);
+  const total = plans.reduce((sum, plan) => sum + countOf(plan.shape) * (plan.type === 'f16' ? 2 : 4), 0);
   let done = 0;
   await hooks.onBegin?.(total);
 
-  const writer = await createGgmlWriter(target);
-  try {
-    await writeHead(writer, shape, vocabulary);
-    for (const plan of plans) {
-      await writeTensor(checkpoint, writer, plan, (bytes) => {
-        hooks.signal?.throwIfAborted();
-        done += bytes;
-        hooks.onProgress?.(done, total);
-      });
-    }
-    return await writer.finish();
-  } finally {
-    await writer.close();
-  }
+  await using writer = await createGgmlWriter(target);
+  await writeHead(writer, shape, vocabulary);
+  for (const plan of plans)
+    await writeTensor(checkpoint, writer, plan, (bytes) => {
+      hooks.signal?.throwIfAborted();
+      done += bytes;
+      hooks.onProgress?.(done, total);
+    });
+  return await writer.finish();
 }
 
 async function writeHead(
@@ -90,7 +86,7 @@ async function writeTensor(
   plan: TensorPlan,
   wrote: (bytes: number) => void,
 ): Promise<void> {
-  const count = valuesOf(plan);
+  const count = countOf(plan.shape);
   const [rows = 1] = plan.shape;
   const rowValues = count / rows;
   const rowsAtOnce = Math.max(1, Math.floor(BLOCK_VALUES / rowValues));
@@ -116,8 +112,4 @@ function unscale(floats: Float32Array, scales: Float32Array, firstRow: number, r
     const row = scales.length === 1 ? 0 : firstRow + Math.floor(i / rowValues);
     floats[i] = (floats[i] ?? 0) / (scales[row] ?? 1);
   }
-}
-
-function valuesOf(plan: TensorPlan): number {
-  return plan.shape.reduce((product, dim) => product * dim, 1);
 }
