@@ -70,7 +70,7 @@ export function servable(config: Config, { store, engine }: Parts, caches: Model
 export function createTranscription(
   naming: Pick<Naming, 'aliases' | 'route'>,
   { store }: Pick<Parts, 'store'>,
-  shared: Pick<TranscriptionDeps, 'slot' | 'beamSize' | 'onHeard'>,
+  shared: Pick<TranscriptionDeps, 'slot' | 'beamSize' | 'onTextUntil'>,
   caches: ModelCaches,
 ): TranscriptionDeps {
   return {

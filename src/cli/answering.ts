@@ -49,7 +49,7 @@ export function createAnswering(
   /** @throws GatewayError; `signal.reason` after an abort */
   async function answer(
     audio: Listening['audio'],
-    { fields, signal, onSegment, onHeard }: Question,
+    { fields, signal, onSegment, onTextUntil }: Question,
   ): Promise<string> {
     const parsed = parseRequest(asSent(fields), naming.aliases);
     const request = asShown(parsed);
@@ -73,7 +73,7 @@ export function createAnswering(
           signal,
           onSegment: (segment) => onSegment?.(toDelta(segment, request)),
         },
-        { ...transcription, onHeard, slot: { isFree: slot.isFree, take: () => ticket.take(signal) } },
+        { ...transcription, onTextUntil, slot: { isFree: slot.isFree, take: () => ticket.take(signal) } },
       );
       return formatTranscript(transcript, request).body;
     } catch (error) {

@@ -25,7 +25,7 @@ const ENDINGS = new Set(
     .map((ending) => `.${ending}`),
 );
 
-const LOOK_MS = 1000;
+const POLL_MS = 1000;
 /** A file that is still being copied into a folder grows or is touched within this time. */
 const SETTLED_MS = 2000;
 /** The pause before a file that could not be sent comes once more. */
@@ -88,18 +88,18 @@ async function isTransportStream(path: string): Promise<boolean> {
 }
 
 async function* watched(folders: readonly string[], signal: AbortSignal, againMs: number) {
-  const looks = new Map<string, ReturnType<typeof watchUnchanged>>();
-  const taken = new Map<string, string>();
+  const unchangedMsOf = new Map<string, ReturnType<typeof watchUnchanged>>();
+  const yielded = new Map<string, string>();
   const againAt = new Map<string, number>();
-  const told = new Set<string>();
+  const reported = new Set<string>();
   while (!signal.aborted) {
     const there = new Set<string>();
     const found = (await Promise.all(folders.map(below))).flat();
     const unread = found.filter(({ problem }) => problem !== undefined);
     for (const folder of unread) {
-      // A folder that goes while it is read is looked at again.
-      if ((folder.problem as NodeJS.ErrnoException).code === 'ENOENT' || told.has(folder.path)) continue;
-      told.add(folder.path);
+      // A folder that goes while it is read is read again.
+      if ((folder.problem as NodeJS.ErrnoException).code === 'ENOENT' || reported.has(folder.path)) continue;
+      reported.add(folder.path);
       yield folder;
     }
     for (const { path, name } of found) {
@@ -107,19 +107,19 @@ async function* watched(folders: readonly string[], signal: AbortSignal, againMs
       if (info === null || info.isDirectory()) continue;
       there.add(path);
       const shown = `${info.size} ${info.mtimeMs}`;
-      const look = looks.get(path) ?? watchUnchanged();
-      looks.set(path, look);
+      const unchangedMs = unchangedMsOf.get(path) ?? watchUnchanged();
+      unchangedMsOf.set(path, unchangedMs);
       const isDue = performance.now() >= (againAt.get(path) ?? Number.POSITIVE_INFINITY);
-      if (look(shown) < SETTLED_MS || (taken.get(path) === shown && !isDue)) continue;
-      taken.set(path, shown);
+      if (unchangedMs(shown) < SETTLED_MS || (yielded.get(path) === shown && !isDue)) continue;
+      yielded.set(path, shown);
       againAt.delete(path);
       yield { path, name, again: () => void againAt.set(path, performance.now() + againMs) };
     }
     const isUnread = (path: string) => unread.some((folder) => path.startsWith(join(folder.path, '/')));
-    for (const path of looks.keys()) {
+    for (const path of unchangedMsOf.keys()) {
       if (there.has(path) || isUnread(path)) continue;
-      for (const known of [looks, taken, againAt]) known.delete(path);
+      for (const known of [unchangedMsOf, yielded, againAt]) known.delete(path);
     }
-    await sleep(LOOK_MS, undefined, { signal }).catch(() => undefined);
+    await sleep(POLL_MS, undefined, { signal }).catch(() => undefined);
   }
 }

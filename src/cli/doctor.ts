@@ -16,11 +16,7 @@ const LIMIT_MS = 10_000;
 const VERIFY_LIMIT_MS = 15 * 60_000;
 
 /** The exit code is 0 when there is no problem, 1 when there is one, and 2 when a setting is wrong. */
-export function registerDoctorCommand(
-  program: Command,
-  open: () => CheckInput,
-  stdout: NodeJS.WriteStream = process.stdout,
-): void {
+export function registerDoctorCommand(program: Command, open: () => CheckInput): void {
   program
     .command('doctor')
     .description('check what the gateway needs; exit status 1 when there is a problem')
@@ -33,7 +29,7 @@ export function registerDoctorCommand(
       const code = found.some(({ state }) => state === 'problem') ? 1 : 0;
       process.exitCode = code;
       // A file system that hangs would keep the process alive for as long as it does.
-      stdout.write(
+      process.stdout.write(
         json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : verbose ? table(found) : summary(found),
         () => {
           if (late) process.exit(code);

@@ -33,10 +33,12 @@ const MICROPHONES: Readonly<Partial<Record<NodeJS.Platform, readonly Command[]>>
 type Command = readonly [program: string, ...args: string[]];
 
 /** @throws Error on a system whose microphone no program is known for */
-export function openMicrophone(platform = process.platform): LiveInput {
-  const commands = MICROPHONES[platform];
+export function openMicrophone(): LiveInput {
+  const commands = MICROPHONES[process.platform];
   if (commands === undefined)
-    throw new Error(`There is no microphone for ${platform}: pipe audio in, as in "... | voxgate live -"`);
+    throw new Error(
+      `There is no microphone for ${process.platform}: pipe audio in, as in "... | voxgate live -"`,
+    );
   return openProgram(commands, 'the microphone');
 }
 

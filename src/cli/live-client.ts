@@ -74,8 +74,8 @@ async function transcribeOver(
   /** Utterances that have ended and have no text yet. */
   let open = 0;
   let updates = 0;
-  let look = () => {};
-  onAbort(over.signal, () => look());
+  let settle = () => {};
+  onAbort(over.signal, () => settle());
 
   function take(event: ServerEvent): void {
     options.onEvent(event);
@@ -88,7 +88,7 @@ async function transcribeOver(
     // The last commit finds nothing when the last utterance had ended by itself.
     else if (error && error.code !== 'input_audio_buffer_commit_empty')
       options.onFailure(error.message ?? type);
-    look();
+    settle();
   }
   socket.on('message', (data) => {
     try {
@@ -101,13 +101,13 @@ async function transcribeOver(
   const until = (isSo: () => boolean, ms: number, late: string) =>
     new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => over.abort(new Error(late)), ms);
-      look = () => {
+      settle = () => {
         if (over.signal.aborted) reject(over.signal.reason);
         else if (isSo()) resolve();
         else return;
         clearTimeout(timer);
       };
-      look();
+      settle();
     });
   // The callback comes when the bytes have left, so a slow gateway slows the reading. Its error is the end of the
   // session, which has its own sentence.
@@ -136,13 +136,13 @@ function watch(
   { pingMs, silenceMs }: Waits,
   onSilence: (why: Error) => void,
 ): NodeJS.Timeout {
-  let heardAt = performance.now();
+  let lastSignAt = performance.now();
   for (const sign of ['open', 'message', 'ping', 'pong'])
     socket.on(sign, () => {
-      heardAt = performance.now();
+      lastSignAt = performance.now();
     });
   return setInterval(() => {
-    if (performance.now() - heardAt > silenceMs)
+    if (performance.now() - lastSignAt > silenceMs)
       onSilence(new Error(`The gateway has said nothing for ${silenceMs / 1000} s`));
     else if (socket.readyState === WebSocket.OPEN) socket.ping();
   }, pingMs);

@@ -4,6 +4,7 @@ import { baseUrl, reachable } from '../address.ts';
 import { LIVE_RATES } from '../audio/live/encodings.ts';
 import type { Config } from '../config/config.ts';
 import { DELAYS } from '../transcription/live/stable-text.ts';
+import { INTERRUPTED } from './interrupt.ts';
 import { type LiveInput, openContainer, openFile, openMicrophone, openSamples } from './live-audio.ts';
 import { createJsonPrinter, createTextPrinter } from './live-text.ts';
 import { examples, toUrl } from './options.ts';
@@ -16,9 +17,6 @@ interface LiveOptions {
   raw?: number;
   json?: true;
 }
-
-/** The exit status of a program that Ctrl-C has ended. */
-const INTERRUPTED = 130;
 
 export function registerLiveCommand(program: Command, config: () => Config): void {
   program

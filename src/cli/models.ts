@@ -8,6 +8,7 @@ import { findModel, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import { megabytes } from '../models/disk.ts';
 import { memoryNeeds, needsInWords } from '../models/memory.ts';
 import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../models/store.ts';
+import { interruptible } from './interrupt.ts';
 import { createProgressView } from './model-progress.ts';
 import { assertCheckable, type CheckedClip, check, clipsOf, line, MOST_WORDS_WRONG } from './models-check.ts';
 import { examples } from './options.ts';
@@ -130,7 +131,7 @@ function registerCheck(models: Command, { open, start, stdout, stderr }: Require
         const clips = await clipsOf(folder);
         await using transcriber = await start();
         const checked: CheckedClip[] = [];
-        for await (const clip of check(id, clips, transcriber, signal ?? AbortSignal.any([]))) {
+        for await (const clip of check(id, clips, transcriber, signal)) {
           checked.push(clip);
           if (!json) stdout.write(line(clip));
         }
@@ -177,29 +178,18 @@ function registerImport(models: Command, { open, stdout, stderr }: Required<Mode
     );
 }
 
-/** Runs a task that shows progress and stops at Ctrl-C. It sets the exit code without exiting, so output is flushed. */
+/** Runs a task that shows progress. It sets the exit code without exiting, so output is flushed. */
 async function work(
   stderr: NodeJS.WriteStream,
-  task: (options: WaitOptions) => Promise<void>,
+  task: (options: WaitOptions & { signal: AbortSignal }) => Promise<void>,
 ): Promise<void> {
   const view = createProgressView(stderr);
-  const interrupt = new AbortController();
-  const onSignal = () => interrupt.abort(new Error('interrupted'));
-  process.once('SIGINT', onSignal);
-  process.once('SIGTERM', onSignal);
-  let failure: unknown;
   try {
-    await task({ signal: interrupt.signal, onProgress: view.update });
+    await interruptible((signal) => task({ signal, onProgress: view.update }).finally(view.close));
   } catch (error) {
-    failure = error;
-  } finally {
-    process.off('SIGINT', onSignal);
-    process.off('SIGTERM', onSignal);
-    view.close();
+    stderr.write(`${inWords(error)}\n`);
+    process.exitCode ||= 1;
   }
-  if (failure === undefined) return;
-  stderr.write(`${inWords(failure)}\n`);
-  process.exitCode = interrupt.signal.aborted ? 130 : 1;
 }
 
 function verdict({ path, problem }: VerifiedFile): string {

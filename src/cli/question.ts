@@ -12,7 +12,7 @@ export interface Question {
   /** Called with each segment as soon as it is known; only for texts without speakers. */
   onSegment?: ((segment: { delta: string; end: number }) => void) | undefined;
   /** Called with the second of the audio up to which the text is known; a gateway tells it with segments only. */
-  onHeard?: ((sec: number) => void) | undefined;
+  onTextUntil?: ((sec: number) => void) | undefined;
 }
 
 export interface Transcriber extends AsyncDisposable {

@@ -1,5 +1,4 @@
 /** `voxgate transcribe <files...>` writes down audio files, in this process or with a gateway that runs already. */
-import { setMaxListeners } from 'node:events';
 import { type Command, InvalidArgumentError } from 'commander';
 import pMap from 'p-map';
 import type { Config } from '../config/config.ts';
@@ -9,6 +8,7 @@ import { showsSpeakers } from '../wire/formats.ts';
 import { parseRequest } from '../wire/request.ts';
 import type { AudioBar } from './audio-bar.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
+import { interruptible } from './interrupt.ts';
 import { examples, toUrl } from './options.ts';
 import { BUSY_SEC, type Question, RequestError, type Transcriber } from './question.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
@@ -32,8 +32,6 @@ interface TranscribeOptions {
   json?: true;
 }
 
-/** The exit status of a program that Ctrl-C has ended. */
-const INTERRUPTED = 130;
 const MOST_JOBS = 64;
 
 /** The exit code is 0 when every file has its text, 1 when one has none, and 130 after an interrupt. */
@@ -61,7 +59,8 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
   command.action(async (paths: string[], options: TranscribeOptions & Record<string, unknown>) => {
     const fields = await fieldsIn(options);
     parseRequest(fields); // a wrong value is told before anything starts
-    const code = await interruptible((signal) => transcribeAll(paths, options, { ...deps, fields, signal }));
+    const run = (signal: AbortSignal) => transcribeAll(paths, options, { ...deps, fields, signal });
+    const code = await interruptible(run, process.stdout);
     process.exitCode ||= code; // an output that was lost has set it already
   });
 }
@@ -100,7 +99,7 @@ async function transcribeAll(paths: string[], options: TranscribeOptions, work: 
     // A gateway tells how far it is with the parts of a text only.
     if (options.server !== undefined && !inParts) view?.wait();
     else void view?.begin(transcriber.durationOf?.(file.path));
-    const question = { audio: file.path, fields, signal, onHeard: inParts ? undefined : view?.update };
+    const question = { audio: file.path, fields, signal, onTextUntil: inParts ? undefined : view?.update };
     const seen = { view, inParts, isShown: isTerminal(stdout) };
     if (!(await transcribeOne(file, { transcriber, question }, outputs, seen)) && !signal.aborted)
       failures += 1;
@@ -197,28 +196,6 @@ const isTerminal = (stream: NodeJS.WritableStream) => (stream as NodeJS.WriteStr
 function isPassing(error: unknown): boolean {
   if (error instanceof RequestError) return error.status === 502 || error.status === 503;
   return /^E(CONNREFUSED|HOST|NET|AI_AGAIN|NOTFOUND)/.test((error as NodeJS.ErrnoException).code ?? '');
-}
-
-/** Runs a task that stops at the first Ctrl-C, or when its output is lost; the second Ctrl-C leaves it. */
-async function interruptible(task: (signal: AbortSignal) => Promise<number>): Promise<number> {
-  const interrupt = new AbortController();
-  setMaxListeners(0, interrupt.signal); // each job under way has some
-  const stop = () => interrupt.abort(new Error('interrupted'));
-  const onSignal = () => {
-    process.exitCode = INTERRUPTED;
-    stop();
-    process.once('SIGINT', () => process.exit());
-  };
-  process.once('SIGINT', onSignal);
-  process.once('SIGTERM', onSignal);
-  process.stdout.once('error', stop);
-  try {
-    return await task(interrupt.signal);
-  } finally {
-    process.removeAllListeners('SIGINT');
-    process.removeListener('SIGTERM', onSignal);
-    process.stdout.removeListener('error', stop);
-  }
 }
 
 function toJobs(value: string): number {

@@ -66,7 +66,7 @@ export interface TranscriptionDeps {
   voiceActivity: Pick<ModelCache<VoiceActivityModel>, 'lease'>;
   speakers: ModelCache<SpeakerModel>;
   /** Called with the second of the audio up to which the text is known, each time that more of it is. */
-  onHeard?: ((sec: number) => void) | undefined;
+  onTextUntil?: ((sec: number) => void) | undefined;
 }
 
 export interface TranscriptionInput extends OpeningInput {
@@ -308,7 +308,7 @@ async function* unjoined(recognitions: AsyncIterable<ChunkRecognition>) {
 /** Cuts the audio into chunks of speech, and recognizes or aligns each of them on the lanes of the model. */
 async function* recognize(
   run: Run,
-  heard: (vad: VoiceActivityModel, signal: AbortSignal) => AsyncIterable<Float32Array>,
+  blocksFor: (vad: VoiceActivityModel, signal: AbortSignal) => AsyncIterable<Float32Array>,
 ): AsyncGenerator<ChunkRecognition, void, undefined> {
   const { deps, request, input, recognizer, language, languages } = run;
   const { draft = false, leveled, continued } = input;
@@ -317,7 +317,7 @@ async function* recognize(
   await using lease = await deps.models.lease(run.route.model.id);
   const stop = new AbortController();
   const signal = AbortSignal.any([run.signal, stop.signal]);
-  const chunks = speechChunks(heard(vad.model, signal), vad.model, {
+  const chunks = speechChunks(blocksFor(vad.model, signal), vad.model, {
     signal,
     leveled,
     raisesSoft: recognizer.raisesSoft,
@@ -357,11 +357,11 @@ async function* recognize(
 
 function noteRecognition(run: Run, recognition: ChunkRecognition): void {
   run.spoken = addLanguage(run.spoken, recognition);
-  if (recognition.sentences.length > 0) run.pass?.heard(recognition.chunk.speech);
+  if (recognition.sentences.length > 0) run.pass?.noteSpeech(recognition.chunk.speech);
   for (const { startSec, endSec, reason } of speechWithoutText(recognition))
     run.dropped.push({ start: startSec, end: endSec, reason });
-  const heard = recognition.chunk.speech.at(-1);
-  if (heard) run.deps.onHeard?.(heard.endSec);
+  const last = recognition.chunk.speech.at(-1);
+  if (last) run.deps.onTextUntil?.(last.endSec);
 }
 
 /** Where the channel of one speaker has speech, someone speaks. */

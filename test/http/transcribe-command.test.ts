@@ -86,7 +86,7 @@ async function printed(args: string[], { isTTY, gateway }: { isTTY: boolean; gat
     config: () => readConfig({}).config,
     start: async () => ({
       ask(question) {
-        if (question.onHeard) setTimeout(question.onHeard, 20, 6);
+        if (question.onTextUntil) setTimeout(question.onTextUntil, 20, 6);
         return askFor({ ...question, base: gateway.base, key: undefined });
       },
       durationOf: async () => 8,
