@@ -60,12 +60,12 @@ export async function* onLanes<C extends Chunk, R extends Recognition>(
   let before = Promise.resolve(NO_EARLIER_CHUNKS);
   let first: Promise<unknown> | null = null;
 
-  async function start(chunk: C, heardBefore: Promise<EarlierChunks>): Promise<ChunkRecognition<R>> {
+  async function start(chunk: C, earlier: Promise<EarlierChunks>): Promise<ChunkRecognition<R>> {
     if (firstAlone) await first;
     const index = free.shift() ?? 0;
     try {
-      const { samples: _heard, ...place } = chunk;
-      return { chunk: place, ...(await work.recognize(await model.lane(index), chunk, heardBefore)) };
+      const { samples: _samples, ...place } = chunk;
+      return { chunk: place, ...(await work.recognize(await model.lane(index), chunk, earlier)) };
     } finally {
       free.unshift(index); // the lane used last still has its memory in the processor's caches
     }

@@ -1,6 +1,7 @@
 /** The interface of the model families: a recognizer turns one chunk of speech into sentences. */
 import type { ChunkOptions, Lane } from '../engine/types.ts';
 import { createLanguageTally, type DetectedLanguage, type LanguageTally } from './language/tally.ts';
+import type { SegmentGranularity, TaskType } from './request.ts';
 import type { UnnumberedSegment, Word } from './segment.ts';
 import type { Chunk, ChunkLimits } from './speech/chunks.ts';
 
@@ -23,9 +24,9 @@ export interface ChunkRequest {
   /** True for sentences with word times. Otherwise only the text matters, and the chunk may be one segment. */
   timed: boolean;
   /** Whole sentences, or subtitles for a recognizer with `cutsSubtitles`. */
-  granularity?: 'sentence' | 'subtitle';
+  granularity?: SegmentGranularity;
   /** `transcribe_raw` is without punctuation and digits; the others have them. */
-  taskType?: 'transcribe' | 'transcribe_raw' | 'rich';
+  taskType?: TaskType;
   signal: AbortSignal;
 }
 

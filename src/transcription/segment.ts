@@ -18,6 +18,9 @@ export interface Word {
   speaker?: string;
 }
 
+/** What the words say together. */
+export const textOf = (words: readonly { text: string }[]): string => words.map(({ text }) => text).join('');
+
 export interface Segment {
   id: number;
   /** The start of the decoded window in the audio, in frames of 10 ms, as OpenAI's `seek`. */

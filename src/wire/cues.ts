@@ -1,7 +1,7 @@
 /** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
 
 import type { SegmentGranularity } from '../transcription/request.ts';
-import type { Segment } from '../transcription/segment.ts';
+import { type Segment, textOf } from '../transcription/segment.ts';
 import { runsBySpeaker } from '../transcription/speakers/words.ts';
 import { toLines, toSubtitles, USUAL_SIZE } from '../transcription/text/subtitles.ts';
 
@@ -42,7 +42,7 @@ export function toCues(
     return toSubtitles(words, until, size, prefix).map((cue) => ({
       start: cue.start,
       end: cue.end,
-      text: cue.words.map((word) => word.text).join(''),
+      text: textOf(cue.words),
       lines: toLines(cue.words, size, prefix),
       speaker,
     }));

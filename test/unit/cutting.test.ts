@@ -12,7 +12,7 @@ import {
 
 function segmenterAt(threshold: number) {
   const voiceActivity = { threshold, prefixPaddingMs: undefined, silenceDurationMs: undefined };
-  return cuttingFor({ voiceActivity }).segmenter;
+  return cuttingFor({ voiceActivity }, {}, true).segmenter;
 }
 
 test('speech never needs more to go on than it needed to begin', () => {
@@ -34,7 +34,7 @@ test('a span is no longer than a model takes, however much silence is kept aroun
       const lengths = [...push(speech), ...finish()].map(({ start, end }) => (end - start) * WINDOW_SEC);
       assert(lengths.length > 0 && Math.max(...lengths) < 28.5, `${isFile} ${prefixPaddingMs}: ${lengths}`);
     }
-  const { segmenter } = cuttingFor({ voiceActivity: { threshold: 0.5 } as never });
+  const { segmenter } = cuttingFor({ voiceActivity: { threshold: 0.5 } as never }, {}, true);
   assert.equal(segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
 });
 
@@ -50,7 +50,7 @@ test('the limits are those of the family, and the first chunk of a file is short
   const utterance = cuttingFor({ voiceActivity }, family, false);
   assert.deepEqual(utterance.limits, { ...DEFAULT_LIMITS, ...family });
   assert.deepEqual(utterance.segmenter, DEFAULT_SEGMENTER);
-  const file = cuttingFor({ voiceActivity }, family);
+  const file = cuttingFor({ voiceActivity }, family, true);
   assert.deepEqual(file.limits, {
     ...utterance.limits,
     firstSec: 14,
@@ -59,7 +59,7 @@ test('the limits are those of the family, and the first chunk of a file is short
   assert.equal(file.segmenter.maxSpeech, DEFAULT_SEGMENTER.maxSpeech);
   const firstSec = (file.segmenter.firstMaxSpeech ?? 0) * WINDOW_SEC;
   assert(Math.abs(firstSec - 14) < WINDOW_SEC, `${firstSec} s`);
-  assert.equal(cuttingFor({ voiceActivity }, { maxSec: 10 }).limits.firstSec, 10);
+  assert.equal(cuttingFor({ voiceActivity }, { maxSec: 10 }, true).limits.firstSec, 10);
 });
 
 test('speech ends a little below the probability at which it begins', () => {

@@ -12,8 +12,11 @@ import { createSegmenter, DEFAULT_SEGMENTER } from '../../src/transcription/spee
 const windows = (...runs: [probability: number, count: number][]) =>
   runs.flatMap(([probability, count]) => Array<number>(count).fill(probability));
 
-function turnsIn(probabilities: number[], options = {}) {
-  const turns = createUtteranceDetector(DEFAULT_SEGMENTER, options);
+const { padding } = DEFAULT_SEGMENTER;
+const PLACES = { first: 0, prefix: padding, context: padding };
+
+function turnsIn(probabilities: number[], places: Partial<typeof PLACES> = {}) {
+  const turns = createUtteranceDetector(DEFAULT_SEGMENTER, { ...PLACES, ...places });
   const events = probabilities.flatMap((p, i) =>
     turns.push(p).map((event): [at: number, event: UtteranceEvent] => [i + 1, event]),
   );
@@ -47,21 +50,21 @@ test('an utterance does not begin before the end of the one before', () => {
 });
 
 test('an utterance that is ended early ends where it is, and the next one begins after that', () => {
-  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 }, PLACES);
   assert.deepEqual(turns.end(), []);
   const push = (probability: number) => turns.push(probability);
   assert.deepEqual(windows([0.9, 20]).flatMap(push), [{ type: 'started', start: 0 }]);
   assert.deepEqual(windows([0, 6]).flatMap(push), []);
-  assert.deepEqual([turns.isOpen, turns.silence], [true, 6]);
+  assert.equal(turns.silence, 6);
   assert.deepEqual(turns.end(), [{ type: 'stopped', end: 26 }]);
-  assert.deepEqual([turns.isOpen, turns.end()], [false, []]);
+  assert.deepEqual(turns.end(), []);
   assert.deepEqual(windows([0, 2], [0.9, 8]).flatMap(push), [{ type: 'started', start: 26 }]);
 });
 
 test('a sound that is no speech yet is not ended as an utterance', () => {
-  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 });
+  const turns = createUtteranceDetector({ ...DEFAULT_SEGMENTER, minSilence: 125 }, PLACES);
   for (const probability of windows([0.9, 3], [0, 6])) turns.push(probability);
-  assert.deepEqual([turns.isOpen, turns.silence, turns.end()], [false, 6, []]);
+  assert.deepEqual([turns.silence, turns.end()], [6, []]);
 });
 
 test('speech without a pause is cut where a file would be cut', () => {

@@ -42,7 +42,7 @@ async function chunksOf(level: number, probability: number, threshold?: number):
     signal: new AbortController().signal,
     onBlock: () => undefined,
     leveled: false,
-    ...cuttingFor(request, { maxSec: 12 }),
+    ...cuttingFor(request, { maxSec: 12 }, true),
   };
   let count = 0;
   for await (const { speech } of speechChunks(blocks(), vad, options)) count += speech.length;

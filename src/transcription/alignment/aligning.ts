@@ -8,8 +8,8 @@ import { GatewayError } from '../../errors.ts';
 import { type ChunkRecognition, type LaneWork, onLanes } from '../lanes.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import type { Recognition, Recognizer } from '../recognizer.ts';
-import type { Word } from '../segment.ts';
-import type { Chunk } from '../speech/chunks.ts';
+import { textOf, type Word } from '../segment.ts';
+import { type Chunk, speechSecOf } from '../speech/chunks.ts';
 import { countSyllables } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
 import { toSentences } from '../text/sentences.ts';
@@ -100,7 +100,7 @@ function toRecognized({
     chunk: { ...chunk, samples },
     detected,
     text: sentences.map(({ text }) => text).join(' '),
-    speechSec: chunk.speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0),
+    speechSec: speechSecOf(chunk),
   };
 }
 
@@ -116,20 +116,12 @@ async function align(
 ): Promise<Recognition> {
   const { parts, detected } = chunk;
   const { language } = detected;
+  if (recognizer.align === undefined) throw new Error('The catalogue names a model that does not align');
   const text = textOf(parts.filter(({ said }) => said).flatMap(({ units }) => units));
-  const words = text === '' ? [] : await aligned(lane, chunk, { recognizer, text, language, signal });
+  const words = text === '' ? [] : await recognizer.align(lane, chunk, { text, language, signal });
   const all = withUnsaid(words, parts, chunk.startSec);
   const groups = toSentences(all);
   return { detected, sentences: toSegments(groups, chunk, { temperature: 0, noSpeechProb: 0, language }) };
-}
-
-async function aligned(
-  lane: Lane,
-  chunk: Chunk,
-  { recognizer, ...asked }: { recognizer: Recognizer; text: string; language: string; signal: AbortSignal },
-): Promise<Word[]> {
-  if (recognizer.align === undefined) throw new Error('The catalogue names a model that does not align');
-  return await recognizer.align(lane, chunk, asked);
 }
 
 /**
@@ -181,8 +173,6 @@ function unitsTimed(rest: Word[], units: readonly Unit[], startSec: number): Wor
 
 const instants = (units: readonly Unit[], sec: number): Word[] =>
   units.map(({ text }) => ({ text, start: sec, end: sec, tokens: [] }));
-
-const textOf = (units: readonly Unit[]) => units.map(({ text }) => text).join('');
 
 /** Spaces are not counted, because words may have lost them. */
 const charactersIn = (text: string) => text.replace(/\s/gu, '').length;

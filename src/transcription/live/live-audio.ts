@@ -3,9 +3,11 @@
  * part of it is handed to a transcription session like a file, and the probabilities with it, so that nothing is
  * searched for speech twice and the spans are those of the whole stream.
  */
+import { joined } from '../../audio/decoder.ts';
 import type { AudioSource } from '../../audio/open.ts';
 import type { ModelCache } from '../../engine/cache.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
+import { createAudioWindow } from '../speech/audio-window.ts';
 import { WINDOW_SAMPLES } from '../speech/voice-activity.ts';
 
 /** A part of the audio. It belongs to its owner and does not change. */
@@ -37,23 +39,22 @@ export interface LiveAudio {
 }
 
 export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
-  let parts: { at: number; samples: Float32Array; probabilities: Float32Array }[] = [];
+  const audio = createAudioWindow();
+  /** One of each window of the audio. */
+  const speech = createAudioWindow();
   let rest: Float32Array = new Float32Array(0);
-  let windows = 0;
   let reset = true;
 
   async function append(samples: Float32Array, signal: AbortSignal): Promise<Float32Array> {
-    const all = new Float32Array(rest.length + samples.length);
-    all.set(rest);
-    all.set(samples, rest.length);
+    const all = joined([rest, samples]);
     const count = Math.floor(all.length / WINDOW_SAMPLES);
     rest = all.slice(count * WINDOW_SAMPLES);
     if (count === 0) return new Float32Array(0);
     const whole = all.slice(0, count * WINDOW_SAMPLES);
     const probabilities = await vad.probabilities(whole, { reset }, { signal });
     reset = false;
-    parts.push({ at: windows, samples: whole, probabilities });
-    windows += count;
+    audio.append(whole);
+    speech.append(probabilities);
     return probabilities;
   }
 
@@ -69,24 +70,17 @@ export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
     forgetVoice() {
       reset = true;
     },
-    excerpt(start, end, continued = false) {
-      const samples = new Float32Array((end - start) * WINDOW_SAMPLES);
-      const probabilities = new Float32Array(end - start);
-      for (const part of parts) {
-        const from = Math.max(start, part.at);
-        const to = Math.min(end, part.at + part.probabilities.length);
-        if (from >= to) continue;
-        probabilities.set(part.probabilities.subarray(from - part.at, to - part.at), from - start);
-        const [first, last] = [(from - part.at) * WINDOW_SAMPLES, (to - part.at) * WINDOW_SAMPLES];
-        samples.set(part.samples.subarray(first, last), (from - start) * WINDOW_SAMPLES);
-      }
-      return { samples, probabilities, continued };
-    },
+    excerpt: (start, end, continued = false) => ({
+      samples: audio.copy(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES),
+      probabilities: speech.copy(start, end),
+      continued,
+    }),
     forget(before) {
-      parts = parts.filter((part) => part.at + part.probabilities.length > before);
+      audio.forget(before * WINDOW_SAMPLES);
+      speech.forget(before);
     },
     get windows() {
-      return windows;
+      return speech.length;
     },
     get rest() {
       return rest.length;

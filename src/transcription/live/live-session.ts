@@ -11,7 +11,7 @@ import type { SpeakerRequest, TranscriptionRequest } from '../request.ts';
 import type { SpokenSegment } from '../segment.ts';
 import { PADDING } from '../speech/chunks.ts';
 import { cuttingFor } from '../speech/cutting.ts';
-import { WINDOW_SAMPLES, WINDOW_SEC } from '../speech/voice-activity.ts';
+import { WINDOW_SAMPLES, WINDOW_SEC, windowsIn } from '../speech/voice-activity.ts';
 import { newestAtATime, warm } from './excerpt-transcription.ts';
 import { createLiveAudio, type Excerpt, type LiveAudio } from './live-audio.ts';
 import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
@@ -93,7 +93,7 @@ export interface LiveSession extends AsyncDisposable {
 }
 
 /** Windows of silence that stay before speech in a buffer which the client commits: one second. */
-const KEPT_SILENCE = Math.round(1 / WINDOW_SEC);
+const KEPT_SILENCE = windowsIn(1000);
 /** The least audio that a client can commit, as OpenAI's. */
 export const LEAST_COMMIT_SEC = 0.1;
 
@@ -351,7 +351,7 @@ function patienceOf({ turns }: LiveSettings) {
 
 /** Windows before the speech that belong to an utterance for the client. */
 function prefixOf({ turns }: LiveSettings): number {
-  return Math.round((turns?.prefixPaddingMs ?? 0) / 1000 / WINDOW_SEC);
+  return windowsIn(turns?.prefixPaddingMs ?? 0);
 }
 
 /** Windows before the prefix that are heard, so that the speech has as much before it as in a file. */

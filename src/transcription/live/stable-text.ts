@@ -5,7 +5,7 @@
  * want the last word of a text three times, because it may be the beginning of a longer one: "to 4" of "to forward".
  * Pure.
  */
-import type { Word } from '../segment.ts';
+import { textOf, type Word } from '../segment.ts';
 
 /** How long a client lets the text wait in order to have fewer wrong words in it, from the soonest to the surest. */
 export const DELAYS = ['minimal', 'low', 'medium', 'high', 'xhigh'] as const;
@@ -53,10 +53,7 @@ export function createStableText(delay: Delay): StableText {
   function send(words: readonly Word[], count: number, withMarks: boolean): string {
     if (count <= sentWords.length) return '';
     const text = (from: number) => {
-      const joined = words
-        .slice(from, count)
-        .map((word) => word.text)
-        .join('');
+      const joined = textOf(words.slice(from, count));
       return withMarks ? joined.trimEnd() : withoutMarks(joined);
     };
     const whole = text(0).trimStart();
@@ -87,10 +84,7 @@ export function createStableText(delay: Delay): StableText {
       return send(words, doubtful < 0 ? words.length : doubtful, false);
     },
     end(words) {
-      const whole = words
-        .map(({ text }) => text)
-        .join('')
-        .trim();
+      const whole = textOf(words).trim();
       if (whole.startsWith(sent)) return whole.slice(sent.length);
       return continues(words.map(plainWord)) ? send(words, words.length, true) : '';
     },

@@ -6,7 +6,7 @@ import type { ModelCache } from '../../engine/cache.ts';
 import type { TurnDetector } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
 import { TURN_DETECTION } from '../../models/catalogue.ts';
-import { WINDOW_SEC } from '../speech/voice-activity.ts';
+import { windowsIn } from '../speech/voice-activity.ts';
 
 export const EAGERNESS = ['auto', 'low', 'medium', 'high'] as const;
 export type Eagerness = (typeof EAGERNESS)[number];
@@ -18,20 +18,19 @@ interface Patience {
   longestSilence: number;
 }
 
-const windows = (ms: number) => Math.round(ms / 1000 / WINDOW_SEC);
-const MEDIUM: Patience = { threshold: 0.5, longestSilence: windows(4000) };
+const MEDIUM: Patience = { threshold: 0.5, longestSilence: windowsIn(4000) };
 
 export const PATIENCE: Readonly<Record<Eagerness, Patience>> = {
   auto: MEDIUM,
-  low: { threshold: 0.7, longestSilence: windows(8000) },
+  low: { threshold: 0.7, longestSilence: windowsIn(8000) },
   medium: MEDIUM,
-  high: { threshold: 0.3, longestSilence: windows(2000) },
+  high: { threshold: 0.3, longestSilence: windowsIn(2000) },
 };
 
 /** The model is asked once in each pause, after as many windows of silence as it was trained with, 200 ms. */
-export const ASKED_AFTER = windows(200);
+export const ASKED_AFTER = windowsIn(200);
 /** The most windows that the model hears, 8 s. */
-export const HEARD_WINDOWS = windows(8000);
+export const HEARD_WINDOWS = windowsIn(8000);
 
 export interface TurnDetection {
   /** Whether the weights are there. They are never fetched while someone speaks. */

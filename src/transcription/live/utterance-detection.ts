@@ -16,8 +16,6 @@ export interface UtteranceDetector {
   end(): UtteranceEvent[];
   /** The window from which audio is still needed. */
   readonly needed: number;
-  /** True while an utterance goes on that was reported. */
-  readonly isOpen: boolean;
   /** True while there is speech, also speech that is too short to be reported. */
   readonly hasSpeech: boolean;
   /** Windows of silence after the last speech; 0 while someone speaks or nothing was said. */
@@ -33,28 +31,24 @@ export interface UtteranceDetector {
  */
 export function createUtteranceDetector(
   options: SegmenterOptions,
-  {
-    first = 0,
-    prefix = options.padding,
-    context,
-  }: { first?: number; prefix?: number; context?: number } = {},
+  { first, prefix, context }: { first: number; prefix: number; context: number },
 ): UtteranceDetector {
   const segmenter = createSegmenter(options);
   let position = first;
   let previousEnd = first;
-  let isOpen = false;
+  let isReported = false; // the utterance that goes on
   let said = 0;
   let lastSpeech = first;
   let continued = false; // the span that is open
 
   function start(at: number): UtteranceEvent[] {
-    if (isOpen) return [];
-    isOpen = true;
+    if (isReported) return [];
+    isReported = true;
     return [{ type: 'started', start: Math.max(previousEnd, at - prefix), ...(continued && { continued }) }];
   }
 
   function stop(at: number): UtteranceEvent[] {
-    isOpen = false;
+    isReported = false;
     previousEnd = at;
     return [{ type: 'stopped', end: at }];
   }
@@ -79,10 +73,7 @@ export function createUtteranceDetector(
       return segmenter.finish().flatMap((span) => [...start(first + span.start), ...stop(position)]);
     },
     get needed() {
-      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - (context ?? prefix));
-    },
-    get isOpen() {
-      return isOpen;
+      return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - context);
     },
     get hasSpeech() {
       return segmenter.open !== null;

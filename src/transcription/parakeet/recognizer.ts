@@ -8,10 +8,10 @@ import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import { isLoop } from '../decoding.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
-import type { UnnumberedSegment, Word } from '../segment.ts';
+import { textOf, type UnnumberedSegment, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
-import { toSentences } from '../text/sentences.ts';
+import { groupsOf } from '../text/sentences.ts';
 import { type Subtitle, toSubtitles } from '../text/subtitles.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { spell } from '../text/words.ts';
@@ -86,8 +86,7 @@ async function detectLanguage(
 
 function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {
   if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, silentUntilSec);
-  const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
-  return groups.map((part) => ({
+  return groupsOf(words, request).map((part) => ({
     start: part[0]?.start ?? endSec,
     end: part.at(-1)?.end ?? endSec,
     words: part,
@@ -98,8 +97,6 @@ function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }:
 function timesOf(group: Subtitle | undefined, { start, end }: UnnumberedSegment) {
   return { start: group?.start ?? start, end: group?.end ?? end };
 }
-
-const textOf = (words: Word[]) => words.map((word) => word.text).join('');
 
 /** True for punctuation, which is not spoken. A percent sign and similar signs are. */
 const isMark = (text: string) => /^(?:\s|(?![%‰&@#*/§])\p{P})*$/u.test(text);

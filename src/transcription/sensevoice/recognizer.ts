@@ -8,7 +8,7 @@ import { type ChunkRequest, GREEDY, type Recognizer } from '../recognizer.ts';
 import { beginsUnspaced, endsUnspaced, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
-import { toSentences } from '../text/sentences.ts';
+import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';
 
@@ -24,9 +24,8 @@ export const recognizer: Recognizer = {
     if (segment === undefined) return { detected, sentences: [] };
     const written = unspaced(toWords([segment], 'mul', chunk.startSec, chunk.speech));
     const words = withLengths(written, chunk.endSec);
-    const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
     const { emotion, event, noSpeechProb } = segment;
-    const sentences = toSegments(groups, chunk, {
+    const sentences = toSegments(groupsOf(words, request), chunk, {
       temperature: 0,
       noSpeechProb,
       language: detected.language,

@@ -85,6 +85,17 @@ export function groupsBelow(points: readonly Centroid[], threshold: number): Int
   return groupsAfter(below < 0 ? merges : merges.slice(0, below), points.length);
 }
 
+/** The centroid of each group, those who speak most first. */
+export function centroidsOf(points: readonly Centroid[], groups: Int32Array): Centroid[] {
+  const all = new Map<number, Centroid>();
+  points.forEach((point, i) => {
+    const group = groups[i] ?? 0;
+    const before = all.get(group);
+    all.set(group, before === undefined ? point : joined(before, point));
+  });
+  return [...all.values()].sort((a, b) => b.weight - a.weight);
+}
+
 /** The group of each point after some merges, as the index of the first point of the group. */
 export function groupsAfter(merges: readonly Merge[], points: number): Int32Array {
   const group = Int32Array.from({ length: points }, (_, i) => i);

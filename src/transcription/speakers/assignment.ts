@@ -17,6 +17,9 @@ export interface WindowFrames {
   expected: Float32Array;
 }
 
+/** The first frame of the audio behind the window. */
+export const endOf = ({ firstFrame, active }: WindowFrames): number => firstFrame + active.length;
+
 /** What one window says: who of its own speakers speaks when, and what they sound like. */
 export interface WindowSpeakers extends WindowFrames {
   /** The voice of each local speaker; null where too little of it is heard. */
@@ -99,7 +102,7 @@ export function sharesOf(
   let frames = 0;
   for (const window of before) {
     const from = Math.max(firstFrame, window.firstFrame);
-    const to = Math.min(firstFrame + active.length, window.firstFrame + window.active.length);
+    const to = Math.min(firstFrame + active.length, endOf(window));
     for (let frame = from; frame < to; frame += 1) {
       if (((active[frame - firstFrame] ?? 0) & (1 << local)) === 0) continue;
       frames += 1;

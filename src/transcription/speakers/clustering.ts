@@ -3,7 +3,7 @@
  * that are most alike are merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an
  * hour. Pure. bench/results/speakers.md has the figures that the constants come from.
  */
-import { groupsAfter, mergesOf, similarityOf } from './agglomerative.ts';
+import { centroidsOf, groupsAfter, mergesOf, similarityOf } from './agglomerative.ts';
 import { type Centroid, centroidOf, joined, type Voice } from './voice.ts';
 
 /** How many speakers there are, as far as it is known. */
@@ -52,7 +52,7 @@ export function clusterVoices(points: readonly Centroid[], options: ClusteringOp
   const { count } = options;
   if (points.length > options.maxPoints) throw new Error(`${points.length} points are too many to compare`);
   if (points.length === 0 || count.max < 1) return [];
-  return centroidsOf(points, cutOf(points, options), count).sort((a, b) => b.weight - a.weight);
+  return largeGroups(points, cutOf(points, options), count).sort((a, b) => b.weight - a.weight);
 }
 
 /**
@@ -93,18 +93,12 @@ function leastWeight(points: readonly Centroid[]): number {
 const weightOf = (points: readonly Centroid[]) => points.reduce((sum, { weight }) => sum + weight, 0);
 
 /** The centroids of the groups that are large enough. What others say would only blur them. */
-function centroidsOf(
+function largeGroups(
   points: readonly Centroid[],
   groups: Int32Array,
   { min, max }: SpeakerCount,
 ): Centroid[] {
-  const all = new Map<number, Centroid>();
-  points.forEach((point, i) => {
-    const group = groups[i] ?? 0;
-    const before = all.get(group);
-    all.set(group, before === undefined ? point : joined(before, point));
-  });
-  const bySize = [...all.values()].sort((a, b) => b.weight - a.weight);
+  const bySize = centroidsOf(points, groups);
   const least = leastWeight(points);
   const large = bySize.filter(({ weight }) => weight >= least).length;
   let kept = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));

@@ -5,7 +5,14 @@
  */
 import type { SpeakerModel } from '../../engine/types.ts';
 import { TOGETHER } from './agglomerative.ts';
-import { type LabeledWindow, labelsFor, sharesOf, UNKNOWN, type WindowSpeakers } from './assignment.ts';
+import {
+  endOf,
+  type LabeledWindow,
+  labelsFor,
+  sharesOf,
+  UNKNOWN,
+  type WindowSpeakers,
+} from './assignment.ts';
 import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } from './diarization.ts';
 import { frameAt } from './frames.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
@@ -240,5 +247,3 @@ function createSettledTurns() {
     },
   };
 }
-
-const endOf = ({ firstFrame, active }: LabeledWindow) => firstFrame + active.length;

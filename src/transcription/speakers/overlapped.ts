@@ -3,11 +3,11 @@
  * once gives a voice between theirs, so it makes no speakers beside those who are heard alone. But where two locals of a
  * window speak at once and both are most like one speaker, one of them is somebody else. Pure.
  */
-import { groupsBelow } from './agglomerative.ts';
+import { centroidsOf, groupsBelow } from './agglomerative.ts';
 import { type LabeledWindow, UNKNOWN, type WindowSpeakers } from './assignment.ts';
 import { createVoicePool } from './clustering.ts';
 import { durationOf } from './frames.ts';
-import { type Centroid, joined } from './voice.ts';
+import type { Centroid } from './voice.ts';
 
 /** Two locals of a window speak at once for at least so long; less is the seam between two turns. */
 const LEAST_AT_ONCE_SEC = 0.5;
@@ -35,13 +35,7 @@ export function overlappedSpeakers(
     }
   });
   const points = pool.points();
-  const groups = new Map<number, Centroid>();
-  groupsBelow(points, ONE_VOICE).forEach((group, i) => {
-    const point = points[i] as Centroid;
-    const before = groups.get(group);
-    groups.set(group, before === undefined ? point : joined(before, point));
-  });
-  return [...groups.values()].filter(({ weight }) => weight >= LEAST_SEC).sort((a, b) => b.weight - a.weight);
+  return centroidsOf(points, groupsBelow(points, ONE_VOICE)).filter(({ weight }) => weight >= LEAST_SEC);
 }
 
 /** True for a local whose label belongs to another one, who speaks at the same time and is heard more clearly. */

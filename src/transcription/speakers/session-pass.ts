@@ -33,7 +33,7 @@ export interface SpeakerPass extends AsyncDisposable {
   /** Takes the next block of the audio. */
   push(block: Float32Array): Promise<void>;
   /** Takes the spans of speech that has a text, in seconds; all of them before the last segment is labeled. */
-  heard(speech: readonly { startSec: number; endSec: number }[]): void;
+  noteSpeech(speech: readonly { startSec: number; endSec: number }[]): void;
   /** The same words in the same order, in segments of one speaker each. */
   label(segments: AsyncIterable<UnnumberedSegment>): AsyncGenerator<UnnumberedSegment, void, undefined>;
   /** Complete after the last segment. */
@@ -124,7 +124,7 @@ async function passOver(
       samples += block.length;
       return timed(() => diarization.push(block));
     },
-    heard: (spans) => void speech.push(...spans),
+    noteSpeech: (spans) => void speech.push(...spans),
     async *label(segments) {
       const waiting: UnnumberedSegment[] = [];
       for await (const segment of segments) {

@@ -3,7 +3,7 @@
  * so they vote on each frame: the mean of what they expect says how many speak, and those with the most votes do.
  * Pure.
  */
-import { type LabeledWindow, UNKNOWN } from './assignment.ts';
+import { endOf, type LabeledWindow, UNKNOWN } from './assignment.ts';
 import { durationOf, secondsAt } from './frames.ts';
 
 /** One speaker speaks. Times are seconds from the start of the audio. */
@@ -85,7 +85,6 @@ function* coveringByFrame(
   windows: readonly LabeledWindow[],
   { from, to }: { from: number; to: number },
 ): Generator<{ frame: number; covering: readonly LabeledWindow[] }> {
-  const endOf = ({ firstFrame, active }: LabeledWindow) => firstFrame + active.length;
   const first = windows.findIndex((window) => endOf(window) > from);
   if (first < 0) return;
   let next = first;

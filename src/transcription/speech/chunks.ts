@@ -85,7 +85,7 @@ export function createPacker(limits: ChunkLimits) {
   let maxGap = Math.floor((limits.firstGapSec ?? limits.maxGapSec) / WINDOW_SEC);
   const keptPause = keptPauseOf(limits);
   let group: SpeechSpan[] = [];
-  let heard = 0; // windows of the group, without what is cut out of its pauses
+  let length = 0; // windows of the group, without what is cut out of its pauses
 
   /** @param silentUntil a window that the silence reaches; capped, so that the time of the call has no influence */
   function flush(silentUntil: number): Group[] {
@@ -104,9 +104,9 @@ export function createPacker(limits: ChunkLimits) {
       const last = group.at(-1);
       const gap = last === undefined ? 0 : span.start - last.end;
       const more = Math.min(gap, keptPause) + span.end - span.start;
-      const fits = last === undefined || (heard + more <= maxWindows && gap <= maxGap);
+      const fits = last === undefined || (length + more <= maxWindows && gap <= maxGap);
       const out = fits ? [] : flush(span.start);
-      heard = last === undefined || !fits ? span.end - span.start : heard + more;
+      length = last === undefined || !fits ? span.end - span.start : length + more;
       group.push(span);
       return out;
     },
@@ -152,11 +152,11 @@ export async function* speechChunks(
   const audio = createAudioWindow();
   const leveler = createLeveler();
   let first = true;
-  let heardTo = 0; // the window at which the chunk before ended
+  let previousEnd = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
     const gain = Math.min(...group.spans.map(gainOf));
-    const chunk = toChunk(group, audio, { gain, heardTo, keptPause: keptPauseOf(limits) });
-    heardTo = chunk.end;
+    const chunk = toChunk(group, audio, { gain, previousEnd, keptPause: keptPauseOf(limits) });
+    previousEnd = chunk.end;
     if (raisesSoft && leveled) raiseSoftSpans(chunk.chunk.samples, spansInSamples(chunk.chunk));
     return chunk.chunk;
   };
@@ -185,17 +185,17 @@ export async function* speechChunks(
 
 /**
  * @param gain that of the voice activity
- * @param heardTo the window at which the chunk before ended
+ * @param previousEnd the window at which the chunk before ended
  * @param keptPause the windows that are heard of a pause
  * @returns the chunk, and the window at which it ends
  */
 function toChunk(
   { spans, silentUntil }: Group,
   audio: AudioWindow,
-  { gain, heardTo, keptPause }: { gain: number; heardTo: number; keptPause: number },
+  { gain, previousEnd, keptPause }: { gain: number; previousEnd: number; keptPause: number },
 ) {
   const [speechStart, speechEnd] = [spans[0]?.start ?? 0, spans.at(-1)?.end ?? 0];
-  const start = Math.max(speechStart - PADDING, Math.min(heardTo, speechStart));
+  const start = Math.max(speechStart - PADDING, Math.min(previousEnd, speechStart));
   const end = speechEnd + Math.min(PADDING, Math.max(0, Math.floor((silentUntil - speechEnd) / 2)));
   const { ranges, cuts } = withoutLongPauses(spans, { start, end }, keptPause);
   const samples = joined(ranges.map((range) => samplesOf(range, audio)));
@@ -218,8 +218,10 @@ function toChunk(
 
 /** The spans of speech in the samples of a chunk. */
 function spansInSamples(chunk: Chunk): Span[] {
-  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
-  return chunk.speech.map(({ startSec, endSec }) => ({ start: at(startSec), end: at(endSec) }));
+  return chunk.speech.map(({ startSec, endSec }) => ({
+    start: sampleInChunk(chunk, startSec),
+    end: sampleInChunk(chunk, endSec),
+  }));
 }
 
 const keptPauseOf = ({ keptPauseSec }: ChunkLimits) => Math.floor(keptPauseSec / WINDOW_SEC);
@@ -229,15 +231,15 @@ function withoutLongPauses(spans: SpeechSpan[], { start, end }: Span, keptPause:
   const ranges: Span[] = [];
   const cuts: Cut[] = [];
   let from = start;
-  let heard = 0;
+  let length = 0;
   spans.slice(1).forEach((span, i) => {
     const pauseStart = spans[i]?.end ?? 0;
     const excess = span.start - pauseStart - keptPause;
     if (excess <= 0) return;
     const at = pauseStart + Math.ceil(keptPause / 2);
     ranges.push({ start: from, end: at });
-    heard += at - from;
-    cuts.push({ atSec: heard * WINDOW_SEC, sec: excess * WINDOW_SEC });
+    length += at - from;
+    cuts.push({ atSec: length * WINDOW_SEC, sec: excess * WINDOW_SEC });
     from = at + excess;
   });
   return { ranges: [...ranges, { start: from, end }], cuts };
@@ -252,6 +254,14 @@ export function secondsInChunk(
   for (const cut of cuts) place -= Math.min(cut.sec, Math.max(0, place - cut.atSec));
   return place;
 }
+
+/** The same in samples. */
+export const sampleInChunk = (chunk: Pick<Chunk, 'startSec' | 'cuts'>, sec: number): number =>
+  Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
+
+/** The seconds of the chunk in which someone speaks. */
+export const speechSecOf = ({ speech }: Pick<Chunk, 'speech'>): number =>
+  speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
 
 /**
  * The chunk in pieces, in order, each from one of its spans of speech to the next that is named.

@@ -2,7 +2,7 @@
 
 import type { TranscriptionRequest } from '../request.ts';
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
-import { DEFAULT_SEGMENTER, type SegmenterOptions, WINDOW_SEC } from './voice-activity.ts';
+import { DEFAULT_SEGMENTER, type SegmenterOptions, windowsIn } from './voice-activity.ts';
 
 /** Speech ends when its probability is this far below the threshold at which it begins. */
 const HYSTERESIS = 0.15;
@@ -23,11 +23,11 @@ const FIRST_MAX_SEC = 14;
  */
 export function cuttingFor(
   { voiceActivity }: Pick<TranscriptionRequest, 'voiceActivity'>,
-  longest: Partial<ChunkLimits> = {},
-  isFile = true,
+  longest: Partial<ChunkLimits>,
+  isFile: boolean,
 ): { segmenter: SegmenterOptions; limits: ChunkLimits } {
   const { threshold, prefixPaddingMs, silenceDurationMs } = voiceActivity;
-  const windows = (ms: number) => Math.max(1, Math.round(ms / 1000 / WINDOW_SEC));
+  const windows = (ms: number) => Math.max(1, windowsIn(ms));
   const padding = prefixPaddingMs === undefined ? DEFAULT_SEGMENTER.padding : windows(prefixPaddingMs);
   const maxSpeech = Math.min(DEFAULT_SEGMENTER.maxSpeech, windows(MAX_PADDED_SEC * 1000) - 2 * padding);
   const segmenter: SegmenterOptions = {

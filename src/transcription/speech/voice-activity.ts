@@ -35,19 +35,20 @@ export interface SegmenterOptions {
   firstMaxSpeech?: number;
 }
 
-const windows = (ms: number) => Math.round(ms / 1000 / WINDOW_SEC);
+/** The windows in so many milliseconds. */
+export const windowsIn = (ms: number): number => Math.round(ms / 1000 / WINDOW_SEC);
 
 export const DEFAULT_SEGMENTER: SegmenterOptions = {
   threshold: 0.5,
   endThreshold: 0.35,
-  minSpeech: windows(250),
-  minSilence: windows(500),
-  padding: windows(200),
-  maxSpeech: windows(28_000),
+  minSpeech: windowsIn(250),
+  minSilence: windowsIn(500),
+  padding: windowsIn(200),
+  maxSpeech: windowsIn(28_000),
 };
 
 /** As short as the shortest span, so that a word among other sounds is not averaged away. */
-const CERTAINTY_WINDOWS = windows(250);
+const CERTAINTY_WINDOWS = windowsIn(250);
 
 /** The speech that goes on now. */
 export interface OpenSpan extends Span {

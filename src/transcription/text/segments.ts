@@ -1,7 +1,7 @@
 /** Turns groups of words into segments, with the figures that the API gives for each segment. Pure. */
 
 import { compressionRatio } from '../decoding.ts';
-import { spaceBetween, type UnnumberedSegment, type Word } from '../segment.ts';
+import { spaceBetween, textOf, type UnnumberedSegment, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 
 /** The members that have the same value in every segment of a chunk. */
@@ -32,7 +32,7 @@ export function withWords(segment: UnnumberedSegment, words: Word[]): Unnumbered
 }
 
 function figuresOf(words: Word[]) {
-  const text = words.map((word) => word.text).join('');
+  const text = textOf(words);
   return {
     start: words[0]?.start ?? 0,
     end: words.at(-1)?.end ?? 0,

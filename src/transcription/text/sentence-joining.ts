@@ -26,11 +26,11 @@ type Recognized = Pick<ChunkRecognition, 'chunk' | 'sentences' | 'dropped'>;
  * when the source fails or ends.
  */
 export async function* joinSentences(
-  heard: AsyncIterable<Recognized>,
+  recognitions: AsyncIterable<Recognized>,
 ): AsyncGenerator<UnnumberedSegment, void, undefined> {
   const joining = createJoining();
   try {
-    for await (const recognition of heard) yield* joining.push(recognition);
+    for await (const recognition of recognitions) yield* joining.push(recognition);
   } catch (error) {
     yield* joining.finish();
     throw error;

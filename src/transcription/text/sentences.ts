@@ -2,7 +2,7 @@
  * Groups words into sentences, because a segment of the API is a whole sentence, up to a maximum length (contract 4.3,
  * segment rules). Pure; every word is kept once and in order.
  */
-import type { Word } from '../segment.ts';
+import { textOf, type Word } from '../segment.ts';
 
 /** The longest sentence; a longer one is cut. */
 export const MAX_SENTENCE_SEC = 30;
@@ -66,13 +66,18 @@ export function toSentences(words: Word[]): Word[][] {
   return sentences;
 }
 
+/** The words of each segment of a chunk: its sentences where times are wanted, else all of them together. */
+export function groupsOf(words: Word[], { timed }: { timed: boolean }): Word[][] {
+  if (timed) return toSentences(words);
+  return words.length > 0 ? [words] : [];
+}
+
 /** The last word with the closing quotes and brackets behind it, which some engines write as words of their own. */
 export function lastWord(words: readonly Word[]): Word | undefined {
   const at = words.findLastIndex((word) => !ONLY_CLOSING.test(word.text));
   const word = words[Math.max(0, at)];
   if (word === undefined || at === words.length - 1) return word;
-  const text = words.slice(Math.max(0, at)).map((part) => part.text);
-  return { ...word, end: words.at(-1)?.end ?? word.end, text: text.join('') };
+  return { ...word, end: words.at(-1)?.end ?? word.end, text: textOf(words.slice(Math.max(0, at))) };
 }
 
 type TimedText = Pick<Word, 'text' | 'start' | 'end'>;

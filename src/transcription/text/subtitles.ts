@@ -7,7 +7,7 @@
  * or 7 s a subtitle of its own. Where speech is so dense that every way to cut leaves subtitles of less than 1 s, the
  * way with the fewest of them is taken.
  */
-import type { Word } from '../segment.ts';
+import { textOf, type Word } from '../segment.ts';
 import { endsClause, endsSentence, isLongPause } from './sentences.ts';
 
 /** How much a subtitle holds. A character of a script of squares, such as Han, is as wide as two. */
@@ -66,7 +66,7 @@ export function toSubtitles(
       const group = words.slice(from, to);
       const start = group[0]?.start ?? 0;
       const spoken = group.at(-1)?.end ?? start;
-      const width = widthOf(joined(group).trim());
+      const width = widthOf(textOf(group).trim());
       const readable = Math.min(MAX_SEC, Math.max(MIN_SEC, width / READING_PER_SEC));
       const end = Math.max(start, Math.min(nextStart(to), Math.max(spoken, start + readable)));
       return { start, end, words: group };
@@ -94,10 +94,8 @@ export function toLines(words: Word[], size = USUAL_SIZE, prefix = ''): string[]
     else least = middle + 1;
   }
   const firsts = firstsWith(width);
-  return firsts.map((from, i) => joined(words.slice(from, firsts[i + 1])).trim());
+  return firsts.map((from, i) => textOf(words.slice(from, firsts[i + 1])).trim());
 }
-
-const joined = (words: Word[]) => words.map(({ text }) => text).join('');
 
 interface Filled {
   lines: number;

@@ -3,7 +3,7 @@
  * chirping)` for a chord and `*sighs*` for a breath, which are not speech. The reference code forbids such marks while
  * decoding, but the decoder then writes invented words in their place. So they are decoded and removed here. Pure.
  */
-import type { Word } from '../segment.ts';
+import { textOf, type Word } from '../segment.ts';
 import { SENTENCE_MARK } from '../text/sentences.ts';
 
 /** Replaces each removed character, so that the text keeps its length. */
@@ -46,7 +46,7 @@ const BEGINS = /^[\p{Lu}\p{Lo}\p{Ps}\p{Pi}*"'-]/u;
  * @param prompt the client's prompt. Kinds of annotations that it contains itself are kept.
  */
 export function withoutAnnotations(words: Word[], prompt: string): Word[] {
-  const text = words.map((word) => word.text).join('');
+  const text = textOf(words);
   const cut = cutOut(text, prompt);
   if (!isSpelled(cut)) return [];
   const kept: Word[] = [];

@@ -12,7 +12,7 @@ import {
   type Verdict,
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
-import { type Chunk, withSilences } from '../speech/chunks.ts';
+import { type Chunk, speechSecOf, withSilences } from '../speech/chunks.ts';
 import { mayRepeat } from './repeats.ts';
 
 export interface Decoded {
@@ -134,11 +134,6 @@ export async function withTimes(
   const again = await runAttempt(lane, chunk, decoded.attempt, decoding, { ...request, timed: true });
   const isSame = !(again instanceof NativeError) && again.decoded.outcome.text === decoded.outcome.text;
   return isSame ? again.decoded : decoded;
-}
-
-/** The seconds in which someone speaks. */
-export function speechSecOf({ speech }: Pick<Chunk, 'speech'>): number {
-  return speech.reduce((sum, { startSec, endSec }) => sum + endSec - startSec, 0);
 }
 
 /** The more probable of two texts; the second one counts if it would be accepted by itself. */

@@ -8,7 +8,7 @@ import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { Lane, LanguageGuess } from '../../engine/types.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
-import { type Chunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
+import { type Chunk, sampleInChunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
 import { amongAllowed, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
@@ -110,7 +110,7 @@ function meanOf(spans: SpanSound[], language: string): DetectedLanguage {
 /** The chunk with spans of speech that have no pauses; of voice activity they may have short ones. */
 function cutAtPauses(chunk: Chunk): Chunk {
   const { samples } = chunk;
-  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
+  const at = (sec: number) => sampleInChunk(chunk, sec);
   const speech = chunk.speech.flatMap((span) =>
     betweenPauses(samples.subarray(at(span.startSec), at(span.endSec))).map(({ start, end }) => ({
       ...span,

@@ -92,9 +92,9 @@ type Ranked = [DetectedLanguage, ...DetectedLanguage[]];
 
 /** The most probable first; all that the model knows where the request allows none of them. */
 export function amongAllowed(probabilities: Record<string, number>, languages: readonly string[]): Ranked {
-  const heard = Object.entries(probabilities).map(([language, probability]) => ({ language, probability }));
-  const among = heard.filter(({ language }) => languages.includes(language));
-  return ranked(among.length > 0 ? among : heard);
+  const known = Object.entries(probabilities).map(([language, probability]) => ({ language, probability }));
+  const among = known.filter(({ language }) => languages.includes(language));
+  return ranked(among.length > 0 ? among : known);
 }
 
 /** Weighs the sound with the languages of the speech before. One that is heard often needs less sound to be taken. */

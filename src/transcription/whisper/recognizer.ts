@@ -13,11 +13,11 @@ import {
   speechWithoutText,
   withoutText,
 } from '../recognizer.ts';
-import { beginsUnspaced, type UnnumberedSegment, type Word } from '../segment.ts';
-import { type Chunk, secondsInChunk, withSilences } from '../speech/chunks.ts';
+import { beginsUnspaced, textOf, type UnnumberedSegment, type Word } from '../segment.ts';
+import { type Chunk, sampleInChunk, speechSecOf, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { toSegments } from '../text/segments.ts';
-import { toSentences } from '../text/sentences.ts';
+import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';
 import { withoutAnnotations } from './annotations.ts';
@@ -28,7 +28,6 @@ import {
   type DecodingResult,
   decode,
   firstAttempt,
-  speechSecOf,
   withTimes,
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
@@ -67,12 +66,12 @@ export const recognizer: Recognizer = {
     const { language } = request;
     if (language !== undefined)
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
-    const heard = await detectPerSpan(lane, chunk, request);
-    const whole = await recognizeAs(lane, chunk, heard.sound, request);
-    const hasSpans = heard.spans.length > 1 && whole.sentences.length > 0;
+    const detection = await detectPerSpan(lane, chunk, request);
+    const whole = await recognizeAs(lane, chunk, detection.sound, request);
+    const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
-    if (heard.suspect === undefined && !isUnsure) return whole;
-    const [first, ...others] = await piecesByLanguage(lane, chunk, { ...heard, isUnsure }, request);
+    if (detection.suspect === undefined && !isUnsure) return whole;
+    const [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, isUnsure }, request);
     if (first === undefined) return whole;
     if (others.length > 0) {
       const pieces = [first, ...others].map((piece) => piece.chunk);
@@ -100,7 +99,7 @@ async function recognizeIn(
   const { language } = detected;
   const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
   if (together === 'silence') return { detected, sentences: [] };
-  const text = textOf(together);
+  const text = textOfResult(together);
   const isSlow = !request.draft && (await isSlower(text, chunk, request));
   const parts = isSlow ? partsOf(chunk) : [];
   const said = { text, language, translate: request.translate, again: true, signal: request.signal };
@@ -191,15 +190,14 @@ async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText
   let sec = 0;
   for (const { startSec, endSec, samples } of parts) {
     const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);
-    const heardSec = audibleSec(samples);
-    if (isFarTooShort(inPart.map((word) => word.text).join(''), heardSec)) sec += heardSec;
+    const partSec = audibleSec(samples);
+    if (isFarTooShort(textOf(inPart), partSec)) sec += partSec;
   }
   return sec >= LEAST_WITHOUT_TEXT_SEC;
 }
 
 function samplesOf(chunk: Chunk, { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>): Float32Array {
-  const at = (sec: number) => Math.round(secondsInChunk(chunk, sec) * SAMPLE_RATE);
-  return chunk.samples.subarray(at(startSec), at(endSec));
+  return chunk.samples.subarray(sampleInChunk(chunk, startSec), sampleInChunk(chunk, endSec));
 }
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
@@ -258,7 +256,7 @@ async function decodeParts(
     const decoding = { language, isEncoded: false, first: firsts[i] };
     all.push({ part, result: await decodeSpeech(lane, part, decoding, request) });
   }
-  return syllablesOf(all.map(({ result }) => textOf(result))) > least ? all : null;
+  return syllablesOf(all.map(({ result }) => textOfResult(result))) > least ? all : null;
 }
 
 const syllablesOf = (texts: string[]): number => texts.reduce((sum, text) => sum + countSyllables(text), 0);
@@ -283,7 +281,8 @@ function joined(parts: Part[], language: string, request: ChunkRequest) {
   return { sentences, dropped: without };
 }
 
-const textOf = (result: DecodingResult): string => (typeof result === 'object' ? result.outcome.text : '');
+const textOfResult = (result: DecodingResult): string =>
+  typeof result === 'object' ? result.outcome.text : '';
 
 function textIn(
   decoded: Decoded,
@@ -296,8 +295,11 @@ function textIn(
   const all = withoutAnnotations(written, request.prompt);
   const { words: said, dropped } = timed ? withoutRepeats(all) : { words: all, dropped: [] };
   const words = withLengths(said, chunk.endSec);
-  const groups = request.timed ? toSentences(words) : words.length > 0 ? [words] : [];
   const { temperature } = attempt;
-  const sentences = toSegments(groups, chunk, { temperature, noSpeechProb: outcome.noSpeechProb, language });
+  const sentences = toSegments(groupsOf(words, request), chunk, {
+    temperature,
+    noSpeechProb: outcome.noSpeechProb,
+    language,
+  });
   return { sentences, ...(dropped.length > 0 && { dropped }) };
 }
