@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { type Admin, exchange, live, liveUp, startAdmin, upload } from '../http/admin-fixture.ts';
+import { type Admin, exchange, startAdmin } from '../http/admin-fixture.ts';
 import { until } from '../until.ts';
 import { violations } from './axe.ts';
 import { browserOfFile, openPage, press } from './browser.ts';
@@ -168,34 +168,6 @@ test('a model is removed after a question', async () => {
   await page.getByText('Removing multilingual-tiny from disk.').waitFor();
   assert.deepEqual(admin.asked, ['remove multilingual-tiny']);
 });
-
-/** When this names a folder, pictures of the states are taken there. */
-const SHOTS = process.env.VOXGATE_SHOTS;
-const WIDTHS = { light: SHOTS ? [1440, 820, 390] : [1440], dark: SHOTS ? [1440, 820, 390] : [390] };
-
-for (const colorScheme of ['light', 'dark'] as const) {
-  for (const width of WIDTHS[colorScheme]) {
-    test(`axe-core finds no violation on the dashboard: ${colorScheme}, ${width} px`, async () => {
-      await using admin = await startAdmin();
-      liveUp(admin);
-      admin.troubles.push(full() as never);
-      const lastAnswer = { status: 'completed', stages: [{ name: 'text', ms: 210 }] };
-      const lastError = { code: 'slot_busy', says: 'The slot is busy', at: new Date() };
-      admin.underWay.push(live({ state: 'answering', lastAnswer, lastError }), upload('10.0.0.9'));
-      using _hold = admin.slot.take('asr', '4f2a9c81d07be356');
-      const viewport = { width, height: 900 };
-      await using open = await openPage(browser, `${admin.base}/admin`, { colorScheme, viewport });
-      const { page } = open;
-      await page.getByText('The disk of models is full').waitFor();
-      await page.locator('.requests').waitFor();
-      await page.locator('.models').first().waitFor();
-      assert.deepEqual(await violations(page), []);
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-      if (SHOTS)
-        await page.screenshot({ path: `${SHOTS}/dashboard-${colorScheme}-${width}.png`, fullPage: true });
-    });
-  }
-}
 
 test('a capture is heard and read, with the keyboard, and axe-core finds no violation', async () => {
   await using admin = await calm();

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { type Admin, liveUp, startAdmin } from '../http/admin-fixture.ts';
+import { type Admin, live, liveUp, startAdmin, upload } from '../http/admin-fixture.ts';
 import {
   form,
   type Gateway,
@@ -91,10 +91,13 @@ const PLAYGROUND: Record<string, { tab?: string; script?: Script; reach: Reach }
   'transcription done': {
     script: talking(),
     reach: async (page) => {
-      await choose(page, asFile(LONG_NAME, wav(conversation(inTurns(2, 12), 12))));
+      await choose(page, asFile(LONG_NAME, wav(conversation(inTurns(6, 36), 36))));
       await page.getByLabel('Tell speakers apart').check();
       await press(page, 'Transcribe');
       await status(page, 'Done');
+      const names = page.getByLabel(/^Name of speaker/);
+      assert((await names.count()) >= 3, `${await names.count()} speakers`);
+      await names.first().fill('Someone with a name that is much too long for its place');
       await page.locator('.takes > li').first().waitFor();
     },
   },
@@ -220,13 +223,9 @@ const ADMIN: Record<string, { path?: string; with?: (admin: Admin) => void; reac
       const says = 'The disk of models is full';
       const full = { key: 'disk', level: 'bad', says, short: 'disk full', detail: '12 MiB free' } as const;
       admin.troubles.push({ ...full, since: new Date() });
-      admin.underWay.push({
-        what: 'upload',
-        network: '10.0.0.9',
-        idleMs: null,
-        status: null,
-        isWhole: false,
-      });
+      const lastAnswer = { status: 'completed', stages: [{ name: 'text', ms: 210 }] } as const;
+      const lastError = { code: 'slot_busy', says: 'The slot is busy', at: new Date() };
+      admin.underWay.push(live({ state: 'answering', lastAnswer, lastError }), upload('10.0.0.9'));
       for (const one of ['7b1c', '9d02']) admin.captured.add(one);
       admin.toggles.set('payload', true);
       admin.slot.take('asr', '4f2a9c81d07be356');

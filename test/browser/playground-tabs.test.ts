@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -19,11 +18,7 @@ import {
 import { listening } from '../local-server.ts';
 import { speechLacks, startSpeech } from '../upstreams/start.ts';
 import { joinWavs } from '../wav.ts';
-import { violations } from './axe.ts';
 import { browserHearing, openPage, press, status } from './browser.ts';
-
-/** When this names a folder, pictures are taken there. */
-const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 
 /** Somebody speaks for a second and pauses for three, again and again. */
 const microphone = joinWavs(toneWav(0.5, 0), toneWav(1), toneWav(3, 0));
@@ -394,31 +389,14 @@ test('what a long chat sends along begins with a message of the user', async () 
   assert.equal(daemon.asked.at(-1)?.length, 39);
 });
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  for (const width of [1280, 360]) {
-    test(`axe-core finds no violation on any tab, and none scrolls sideways: ${colorScheme}, ${width} px`, async (t) => {
-      if (lacks !== null) return t.skip(lacks);
-      await using daemon = await startScriptedChat(() => ['Hello.']);
-      await using gateway = await speaking({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
-      const viewport = { width, height: 900 };
-      await using opened = await open(gateway, 'speech', { colorScheme, viewport });
-      const { page } = opened;
-      await status(page, 'Write something');
-      const lines = await page
-        .getByRole('tab')
-        .evaluateAll((all) => all.map((tab) => Math.round(tab.getBoundingClientRect().bottom)));
-      assert.equal(new Set(lines).size, 1, `the tabs are in one line: ${lines}`);
-      for (const name of await tabs(page)) {
-        await page.getByRole('tab', { name, exact: true }).click();
-        await page.getByRole('tabpanel', { name, exact: true }).waitFor();
-        if (SHOTS !== undefined)
-          await page.screenshot({
-            path: join(SHOTS, `tab-${name}-${colorScheme}-${width}.png`),
-            fullPage: true,
-          });
-        assert.deepEqual(await violations(page), [], name);
-        assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width, name);
-      }
-    });
-  }
-}
+test('the tabs stand in one line on a phone', async (t) => {
+  if (lacks !== null) return t.skip(lacks);
+  await using daemon = await startScriptedChat(() => ['Hello.']);
+  await using gateway = await speaking({ env: { SVC_LLM_BACKEND_URL: daemon.base } });
+  await using opened = await open(gateway, 'speech', { viewport: { width: 360, height: 900 } });
+  const lines = await opened.page
+    .getByRole('tab')
+    .evaluateAll((all) => all.map((tab) => Math.round(tab.getBoundingClientRect().bottom)));
+  assert(lines.length > 1);
+  assert.equal(new Set(lines).size, 1, `${lines}`);
+});

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Download, Page } from 'playwright-core';
-import type { DecodedSegment } from '../../src/engine/types.ts';
 import {
   form,
   type Gateway,
@@ -525,37 +524,6 @@ test('pages and assets carry their headers and revalidate', async () => {
 });
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  for (const width of [1280, 360]) {
-    test(`the playground is readable and does not scroll sideways: ${colorScheme}, ${width} px`, async () => {
-      await using gateway = await startGateway(reading());
-      await using open = await playground(gateway, { colorScheme, viewport: { width, height: 900 } });
-      const { page } = open;
-      await choose(page, speechLike(), 'inaugural address, january 1961.wav');
-      await press(page, 'Transcribe');
-      await status(page, 'Done');
-      await page.getByText('country', { exact: false }).last().click();
-      await page.getByText('More options').click();
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-      assert.deepEqual(await faint(page), []);
-    });
-    test(`speakers are readable, each in a lane of its own: ${colorScheme}, ${width} px`, async () => {
-      const said = inTurns(6, 36);
-      await using gateway = await startGateway({ speakers: scriptedVoices(), ...reading() });
-      await using open = await playground(gateway, { colorScheme, viewport: { width, height: 1000 } });
-      const { page } = open;
-      await choose(page, wav(conversation(said, 36)), 'six speakers.wav');
-      await page.getByLabel('Tell speakers apart').check();
-      await press(page, 'Transcribe');
-      await status(page, 'Done');
-      const names = page.getByLabel(/^Name of speaker/);
-      assert((await names.count()) >= 3, `${await names.count()} speakers`);
-      await names.first().fill('Someone with a name that is much too long for its place');
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-      assert.deepEqual(await faint(page), []);
-      if (SHOTS !== undefined)
-        await page.screenshot({ path: join(SHOTS, `speakers-${colorScheme}-${width}.png`), fullPage: true });
-    });
-  }
   if (SHOTS === undefined) continue;
   test(`a screenshot for the docs is taken: ${colorScheme}`, async (t) => {
     if (!needsWeights(t)) return;
@@ -572,47 +540,6 @@ for (const colorScheme of ['light', 'dark'] as const) {
   });
 }
 
-const TEXTS = [
-  ' And so, my fellow Americans, ask not what your country can do for you.',
-  ' Ask what you can do for your country.',
-  ' My fellow citizens of the world, ask not what America will do for you, but what together we can do.',
-];
-
-/** Gives one text for each chunk, spread over the chunk's length. */
-function reading(): Script {
-  let n = 0;
-  return {
-    async transcribe(samples): Promise<DecodedSegment[]> {
-      const [segment] = heard(TEXTS[n++ % TEXTS.length] ?? '');
-      assert(segment);
-      const step = samples.length / 16 / segment.tokens.length;
-      const tokens = segment.tokens.map((t, i) => ({ ...t, startMs: i * step, endMs: (i + 1) * step }));
-      return [{ ...segment, tokens, endMs: samples.length / 16 }];
-    },
-  };
-}
-
-/** Makes syllables with pauses between them: three bursts of noise shaped like speech. */
-function speechLike(): Buffer {
-  let seed = 7;
-  const random = () => {
-    seed = (seed * 16_807) % 2_147_483_647;
-    return seed / 2_147_483_647;
-  };
-  const samples: number[] = [];
-  for (const syllables of [22, 13, 30]) {
-    for (let s = 0; s < syllables; s++) {
-      const length = 2000 + random() * 2500;
-      const loud = 0.15 + random() * 0.75;
-      for (let i = 0; i < length; i++) {
-        samples.push(loud * (0.06 + Math.sin((Math.PI * i) / length) ** 2) * (random() * 2 - 1));
-      }
-    }
-    for (let i = 0; i < 36_000; i++) samples.push(0);
-  }
-  return wav(Float32Array.from(samples));
-}
-
 // These are texts, because code that runs in the page is no code of this program.
 const focused = (page: Page) => page.evaluate<string>('document.activeElement?.id');
 // `waitForFunction` would read its text again in the page, which the page's policy forbids.
@@ -627,10 +554,6 @@ const inked = (page: Page) =>
     })()`),
     30_000,
   );
-/** Lists the texts whose contrast with their background is too low. */
-const faint = (page: Page) =>
-  page.evaluate<string[]>(readFileSync(new URL('contrast.js', import.meta.url), 'utf8'));
-
 async function download(page: Page, button: string): Promise<{ name: string; text: string }> {
   await page.locator('#exports > summary').click();
   const [file]: [Download, unknown] = await Promise.all([page.waitForEvent('download'), press(page, button)]);

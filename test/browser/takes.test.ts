@@ -5,7 +5,6 @@ import type { Page } from 'playwright-core';
 import { type Gateway, heard, type Script, startGateway, toneWav, until } from '../http/harness.ts';
 import { conversation, inTurns, scriptedVoices } from '../voices.ts';
 import { wav } from '../wav.ts';
-import { violations } from './axe.ts';
 import { browserOfFile, openPage, press, status } from './browser.ts';
 
 const browser = await browserOfFile();
@@ -335,21 +334,6 @@ test('the oldest takes go first, and a browser without room says so', async () =
   await recent(page).getByText('one more.wav is not kept. This browser has no room to keep it.').waitFor();
   assert.deepEqual(await said(page), ['Text 1.'], 'the text is on the page all the same');
 });
-
-for (const width of [1280, 360]) {
-  test(`recent takes are readable: ${width} px`, async () => {
-    await using gateway = await startGateway(counting());
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await using open = await playground(gateway, { colorScheme, viewport: { width, height: 900 } });
-      const { page } = open;
-      await transcribe(page, 'an interview with a name that is much too long for its place on a phone.wav');
-      await transcribe(page, 'b.wav');
-      await kept(page).nth(1).waitFor();
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-      assert.deepEqual(await violations(page), []);
-    }
-  });
-}
 
 /* Models that are not on disk */
 
