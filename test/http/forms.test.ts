@@ -34,38 +34,6 @@ test('a form with the nested fields of other services is served, as openai-pytho
   assert.deepEqual([response.status, (await json(response)).text], [200, 'Hello.']);
 });
 
-test('lists are lists in every spelling: granularities in JSON and with commas, keywords without quotes', async () => {
-  await using world = await startHearing();
-  for (const value of ['["word","segment"]', 'word,segment', 'Word, SEGMENT\n']) {
-    const fields = { timestamp_granularities: value, response_format: 'verbose_json' };
-    const parts = Object.entries(fields).map(([name, of]) => ({ name, value: of }));
-    const body = await json(await world.send([...parts, file]));
-    assert.deepEqual([body.words?.length, body.segments?.length], [1, 1], value);
-  }
-  world.prompts.length = 0;
-  for (const value of ['["Ana Lopez","Voxgate"]', 'Ana Lopez,Voxgate'])
-    assert.equal((await world.send([{ name: 'keywords', value }, file])).status, 200);
-  assert.deepEqual(world.prompts, ['Ana Lopez, Voxgate', 'Ana Lopez, Voxgate']);
-});
-
-for (const [what, part] of [
-  ['a blob', { value: 'srt', filename: 'blob', type: 'application/octet-stream' }],
-  ['a blob that says it is text', { value: 'srt', filename: 'blob', type: 'text/plain' }],
-  ['JSON', { value: '"srt"', type: 'application/json' }],
-  ['bytes', { value: 'srt', type: 'application/octet-stream' }],
-  ['capitals', { value: 'SRT' }],
-  ['a line', { value: 'srt\r\n' }],
-] as const)
-  test(`response_format that comes as ${what} is the format of the answer`, async () => {
-    await using world = await startHearing();
-    const twice: Part[] = [0, 1].map(() => ({ name: 'response_format', ...part }));
-    for (const parts of [
-      [...twice, file],
-      [file, ...twice],
-    ])
-      assert.match(await (await world.send(parts)).text(), /^1\n00:00:00,000 --> .*\nHello\./);
-  });
-
 test('a known field in a file that is too long for it is refused by its name, and leaves nothing behind', async () => {
   await using world = await startHearing();
   const { gateway, send } = world;
@@ -150,39 +118,4 @@ test('a form in a content coding is a 415 that says so, for audio and on the adm
   const headers = { 'Content-Type': FORM_TYPE, 'Content-Encoding': 'Identity' };
   const init = { method: 'POST', headers, body: new Uint8Array(encodeForm([file])) };
   assert.equal((await fetch(world.gateway.base + PATH, init)).status, 200);
-});
-
-test('a code of a country is refused with the language that was meant, and no code is no hint', async () => {
-  await using world = await startHearing();
-  for (const [language, hint] of [
-    ['jp', 'ja for Japanese'],
-    ['kr', 'ko for Korean'],
-  ] as const)
-    for (const path of [PATH, `/asr?language=${language}`]) {
-      const name = path === PATH ? 'file' : 'audio_file';
-      const { error } = await json(
-        await world.send(
-          [
-            { name: 'language', value: language },
-            { ...file, name },
-          ],
-          path,
-        ),
-      );
-      assert.equal(error.param, 'language');
-      assert(error.message.endsWith(hint), error.message);
-    }
-  for (const value of ['und', 'auto', ''])
-    assert.equal((await world.send([{ name: 'language', value }, file])).status, 200, value);
-});
-
-test('a Chinese language goes to the cjk model as Chinese, by routing and by name', async () => {
-  await using world = await startHearing({ installed: ['multilingual-base', 'cjk', 'voice-activity'] });
-  for (const language of ['wuu', 'nan', 'hak', 'gan', 'hsn'])
-    for (const model of ['auto', 'cjk']) {
-      const fields = { language, model, response_format: 'verbose_json' };
-      const parts = Object.entries(fields).map(([name, value]) => ({ name, value }));
-      const body = await json(await world.send([...parts, file]));
-      assert.deepEqual([body.model, body.language_code], ['cjk', 'zh'], JSON.stringify(body));
-    }
 });

@@ -144,22 +144,6 @@ for (const [what, name, param] of NAMES) {
   });
 }
 
-test('an index orders the values of a list and makes no room for others', async () => {
-  let prompt = '';
-  await using gateway = await startWarm({
-    transcribe: async (_samples, options) => {
-      prompt = options.prompt;
-      return [];
-    },
-  });
-  await assertCheaplyServed(gateway, [
-    ['keywords[4294967294]', 'last'],
-    ['keywords[30000000]', 'second'],
-    ['keywords[2]', 'first'],
-  ]);
-  assert.equal(prompt, 'first, second, last');
-});
-
 test('long values of fields that are not known are skipped, and the next request finds the memory free', async () => {
   await using gateway = await startWarm();
   const long = 'x'.repeat(1_000_000);
@@ -193,54 +177,6 @@ for (const [what, part] of [
     assert.equal((await post(gateway, form(speech))).status, 200);
   });
 }
-
-test('a list or an object where one text belongs is refused by its name and shown in a word', async () => {
-  await using gateway = await startWarm();
-  for (const [name, shown] of [
-    ['model', 'a list of 2'],
-    ['model[b]', 'an object'],
-    ['temperature[]', 'a list of 2'],
-  ] as const) {
-    const values: [string, string][] =
-      shown === 'an object' ? [[name, 'x']] : ['x', 'y'].map((of) => [name, of]);
-    const error = await assertRefusedAtOnce(gateway, () => post(gateway, withFields(values)));
-    assert.equal(error.param, name.split('[')[0]);
-    assert(error.message.includes(`cannot be ${shown}: `), error.message);
-  }
-});
-
-test('names of the prototype are ignored like others, and no object inherits from them', async () => {
-  await using gateway = await startWarm();
-  const fields = ['__proto__', '__proto__[model]', 'constructor[prototype]', 'toString', 'hasOwnProperty'];
-  const response = await post(gateway, withFields(fields.map((name) => [name, 'polluted'])));
-  assert.equal(response.status, 200);
-  assert.equal(({} as Record<string, unknown>).model, undefined);
-  const member = withFields([['chunking_strategy[__proto__]', 'x']]);
-  assert.equal((await assertRefusedAtOnce(gateway, () => post(gateway, member))).param, 'chunking_strategy');
-  const body = new FormData();
-  for (const name of fields) body.append(name, 'polluted');
-  const stopped = await fetch(`${gateway.base}/admin/api/slot/stop`, { method: 'POST', body });
-  assert.deepEqual(await json(stopped), { stopped: false });
-});
-
-test('every keyword of a list of 100 arrives in every spelling of the list, and 101 are refused', async () => {
-  let prompt = '';
-  await using gateway = await startWarm({
-    transcribe: async (_samples, options) => {
-      prompt = options.prompt;
-      return [];
-    },
-  });
-  const words = Array.from({ length: 100 }, (_, i) => `word${i}`);
-  for (const name of [() => 'keywords', () => 'keywords[]', (i: number) => `keywords[${i}]`]) {
-    const sent = withFields(words.map((word, i) => [name(i), word]));
-    assert.equal((await post(gateway, sent)).status, 200);
-    assert.equal(prompt, words.join(', '));
-  }
-  const more = withFields([...words, 'more'].map((word) => ['keywords[]', word]));
-  const error = await assertRefusedAtOnce(gateway, () => post(gateway, more));
-  assert.deepEqual([error.param, error.code], ['keywords', 'invalid_value']);
-});
 
 test('fields do not count as audio, so a file of the largest size is accepted with them', async () => {
   await using gateway = await startWarm({ env: { SVC_MAX_UPLOAD_MB: '0.031' } });

@@ -1,17 +1,14 @@
-/** Requests run on a model of two lanes: several chunks are worked on at once, and the answer does not show it. */
+/** Requests run on a model of two lanes. Everything else about lanes is in unit/lanes.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SAMPLE_RATE } from '../../src/audio/decoder.ts';
 import { gateOf } from '../gate.ts';
 import { wav } from '../wav.ts';
-import { form, type Gateway, heard, json, post, type Script, startGateway, until } from './harness.ts';
+import { form, type Gateway, heard, post, type Script, startGateway, until } from './harness.ts';
 
-/** The words of the scripted model begin with the samples that it hears: so long before the tone, and a window more. */
-const HEARD_BEFORE_SEC = 0.45;
 /** The tones have these lengths in seconds, and 6 s of silence follow each. */
 const LENGTHS = [3, 1, 2, 4, 1.5];
-const TEXT = LENGTHS.map((sec) => `UnnumberedSegment for ${sec} seconds.`).join(' ');
 
 const audio = wav(
   Float32Array.from(
@@ -33,33 +30,6 @@ async function slotIsFree(gateway: Gateway): Promise<void> {
 }
 
 const gatewayWith = (transcribe: NonNullable<Script['transcribe']>) => startGateway({ lanes: 2, transcribe });
-
-test('the text is in the order of the speech, even where later chunks are done first', async () => {
-  const both = gateOf(2);
-  await using gateway = await gatewayWith(async (samples) => {
-    await both();
-    await sleep(10 * toneOf(samples));
-    return heard(` UnnumberedSegment for ${toneOf(samples)} seconds.`);
-  });
-  const body = await json(await post(gateway, form(audio)));
-  assert.equal(body.text, TEXT);
-});
-
-test('each part of the speech keeps its own times', async () => {
-  await using gateway = await gatewayWith(async () => heard(' Text.'));
-  const timed = { language: 'en', response_format: 'verbose_json' };
-  const body = await json(await post(gateway, form(audio, timed)));
-  let at = 0;
-  assert.equal(body.segments.length, LENGTHS.length);
-  for (const [i, sec] of LENGTHS.entries()) {
-    const { start, end } = body.segments[i];
-    assert(
-      start >= at - HEARD_BEFORE_SEC && end <= at + sec + 0.5,
-      `segment ${i} at ${start} to ${end}, spoken from ${at}`,
-    );
-    at += sec + 6;
-  }
-});
 
 test('the first delta of a stream has the model to itself', async () => {
   const gate = gateOf(2);
@@ -96,19 +66,4 @@ test('a client that leaves stops every lane, and frees the slot', async () => {
   await assert.rejects(request, { name: 'AbortError' });
   await slotIsFree(gateway);
   assert.equal(stopped, 2);
-});
-
-test('an engine that fails on one lane stops the other, and the answer is its error', async () => {
-  const both = gateOf(2);
-  let stopped = 0;
-  await using gateway = await gatewayWith(async (samples, _options, { signal }) => {
-    await both();
-    if (toneOf(samples) === 3) throw new Error('broken');
-    await sleep(60_000, undefined, { signal }).catch(() => (stopped += 1));
-    throw signal?.reason;
-  });
-  const response = await post(gateway, form(audio));
-  assert.equal(response.status, 500);
-  await slotIsFree(gateway);
-  assert(stopped >= 1);
 });

@@ -296,32 +296,6 @@ test('silence has no segments and no speakers', async () => {
   assert.deepEqual([verbose.turns, verbose.speakers], [[], []]);
 });
 
-test('a client that leaves while speakers are told apart frees the slot', async () => {
-  const speakers = scriptedVoices();
-  let begun = 0;
-  const hangs = (
-    _samples: Float32Array,
-    _options: unknown,
-    hooks: { signal?: AbortSignal | undefined } = {},
-  ) =>
-    new Promise<Float32Array>((_resolve, reject) => {
-      begun += 1;
-      hooks.signal?.addEventListener('abort', () => reject(hooks.signal?.reason));
-    });
-  for (const network of ['segmentation', 'embeddings'] as const) {
-    begun = 0;
-    await using gateway = await withSpeakers({ speakers: { ...speakers, [network]: hangs } });
-    const client = new AbortController();
-    const body = formOf({ response_format: 'diarized_json' });
-    const leaving = post(gateway, body, { signal: client.signal }).catch(() => null);
-    await until('the network works', () => begun > 0);
-    assert.equal(gateway.app.slot.status().holder, 'asr');
-    client.abort();
-    await until('the slot is free', () => gateway.app.slot.status().holder === null);
-    await leaving;
-  }
-});
-
 test('no turn ends behind the audio', async () => {
   await using gateway = await withSpeakers();
   for (const seconds of [1.9, 2.87, 12]) {

@@ -209,29 +209,6 @@ test('a failure after the headers is an error event, then the end', async () => 
   await slotIsFree(gateway);
 });
 
-test('a client that leaves in the middle of a stream stops the engine and frees the slot', async () => {
-  let n = 0;
-  let stopped = false;
-  await using gateway = await startGateway({
-    transcribe: async (_samples, _options, { signal }) => {
-      if (n++ !== 1) return heard(' Text.');
-      return new Promise((_resolve, reject) =>
-        signal?.addEventListener('abort', () => {
-          stopped = true;
-          reject(signal.reason);
-        }),
-      );
-    },
-  });
-  const client = new AbortController();
-  const stream = events(await post(gateway, form(twoChunks, { stream: 'true' }), { signal: client.signal }));
-  await stream.next();
-  client.abort();
-  await assert.rejects(stream.next(), { name: 'AbortError' });
-  await until('the engine was told', () => stopped);
-  await slotIsFree(gateway);
-});
-
 test('a comment keeps the connection alive until the first event', async () => {
   const written: string[] = [];
   const res = {

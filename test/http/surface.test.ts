@@ -6,17 +6,7 @@ import { test } from 'node:test';
 import { errorEnvelopeSchema, healthSchema, modelsListSchema } from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { VERSION } from '../../src/version.ts';
-import {
-  form,
-  type Gateway,
-  heard,
-  json,
-  post,
-  startGateway,
-  toneWav,
-  until,
-  untilAborted,
-} from './harness.ts';
+import { form, type Gateway, heard, json, post, startGateway, toneWav, until } from './harness.ts';
 
 const posted = (body: string, headers: Record<string, string> = {}) => ({
   ...{ method: 'POST', body, headers: { 'Content-Type': 'application/json', ...headers } },
@@ -353,20 +343,6 @@ test('a model in use is listed as loaded, and leaves memory when idle', async ()
   finish();
   assert.equal((await request).status, 200);
   await until('it has left', async () => !(await loaded()));
-});
-
-test('shutting down ends a running request with a 503 and frees what it held', async () => {
-  const gateway = await startGateway({
-    transcribe: untilAborted,
-  });
-  const running = post(gateway, form(toneWav(1)));
-  await until('it is running', () => gateway.running() === 1);
-  const closed = gateway[Symbol.asyncDispose]();
-  const response = await running;
-  assert.equal(response.status, 503);
-  assert.equal((await json(response)).error.code, 'shutting_down');
-  await closed;
-  assert.equal(gateway.running(), 0);
 });
 
 test('shutting down does not wait for an upload', async () => {

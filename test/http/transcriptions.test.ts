@@ -459,40 +459,6 @@ function raw(
   });
 }
 
-test('a client that leaves while its audio is transcribed stops the engine and frees everything', async () => {
-  let reason: unknown;
-  await using gateway = await startGateway({
-    transcribe: (_samples, _options, { signal }) =>
-      new Promise((resolve, reject) => {
-        if (reason !== undefined) return resolve(heard(' Next.'));
-        signal?.addEventListener('abort', () => {
-          reason = signal.reason;
-          reject(signal.reason);
-        });
-      }),
-  });
-  const client = new AbortController();
-  const request = post(gateway, form(speech), { signal: client.signal });
-  await until('it is running', () => gateway.running() === 1);
-  client.abort();
-  await assert.rejects(request, { name: 'AbortError' });
-  await until('the engine was told', () => reason !== undefined);
-  assert.equal((reason as { kind: string }).kind, 'cancelled');
-  await assertIdle(gateway);
-});
-
-test('a client that leaves during its upload leaves no file', async () => {
-  await using gateway = await startGateway();
-  const { port, hostname } = new URL(gateway.base);
-  const socket = connect(Number(port), hostname);
-  const head = expectHead(10_000_000).replace('Expect: 100-continue\r\n', '');
-  socket.write(`${head}--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n`);
-  socket.write(Buffer.alloc(500_000, 1));
-  await until('the upload is on disk', () => gateway.uploads().length === 1);
-  socket.destroy();
-  await assertIdle(gateway);
-});
-
 test('an engine that fails is a 500 that hides why, and the slot is free', async () => {
   let broken = true;
   await using gateway = await startGateway({
