@@ -75,8 +75,8 @@ async function openSpeech(speech: Speech) {
   return { ...opened, gateway };
 }
 
-async function say(page: Page, text = 'Hello.') {
-  await page.getByLabel('Text', { exact: true }).fill(text);
+async function say(page: Page) {
+  await page.getByLabel('Text', { exact: true }).fill('Hello.');
   await press(page, 'Speak');
 }
 

@@ -97,7 +97,7 @@ const said = (page: Page) => page.locator('.said').allInnerTexts();
 const playedSec = async (page: Page) => Number(await page.getByRole('slider').getAttribute('aria-valuenow'));
 
 const TEXT = ' One two three. Four five six. Seven one.';
-const speaking = (text = TEXT): Script => ({ transcribe: async () => heard(text, 500) });
+const speaking = (): Script => ({ transcribe: async () => heard(TEXT, 500) });
 
 test('words are one tab stop, arrows move among them, and Enter plays from one', async () => {
   await using gateway = await startGateway(speaking());

@@ -45,7 +45,7 @@ before(async () => {
   );
   writeFileSync(samples, Buffer.concat([Buffer.from(tone.buffer), Buffer.alloc(48_000)]));
   if (speechLacks() === null) speech = await startSpeech();
-  if (chatLacks() === null) smol = await startChat(0, chatWeights());
+  if (chatLacks() === null) smol = await startChat(chatWeights());
 });
 after(async () => {
   await speech?.stop();

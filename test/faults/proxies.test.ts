@@ -583,9 +583,9 @@ function settings(upstream: HostileUpstream, own: Record<string, string> = {}): 
   };
 }
 
-function open({ gateway, path }: Scene, headers: Record<string, string>, method = 'POST'): ClientRequest {
+function open({ gateway, path }: Scene, headers: Record<string, string>): ClientRequest {
   return request(`${gateway.base}${path}`, {
-    ...{ method, agent: false, headers: { 'Content-Type': 'application/json', ...headers } },
+    ...{ method: 'POST', agent: false, headers: { 'Content-Type': 'application/json', ...headers } },
   });
 }
 

@@ -18,9 +18,9 @@ import {
 const LOUD = 0.5;
 const QUIET = 0.2;
 
-/** Spans of a steady tone, in seconds, in silence. */
-function speech(spans: [start: number, end: number][], amplitude: number, seconds = 12): Float32Array {
-  const samples = new Float32Array(seconds * 16_000);
+/** Spans of a steady tone, in seconds, in 12 s of silence. */
+function speech(spans: [start: number, end: number][], amplitude: number): Float32Array {
+  const samples = new Float32Array(12 * 16_000);
   for (const [start, end] of spans)
     for (let i = start * 16_000; i < end * 16_000; i += 1)
       samples[i] = amplitude * Math.sin((2 * Math.PI * 440 * i) / 16_000);

@@ -61,11 +61,11 @@ async function call({ gateway }: Scene, path: string, body: Buffer | string, how
 }
 
 /** Begins a body that is never sent to its end. */
-function park({ gateway }: Scene, path: string, bytes: number, localAddress = ATTACKER): RawClient {
+function park({ gateway }: Scene, path: string, bytes: number): RawClient {
   const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
   const body = Buffer.alloc(bytes, 'x');
   const framing = `Content-Length: ${bytes + 1}\r\n\r\n`;
-  return rawClient(gateway.base, Buffer.concat([Buffer.from(head + framing), body]), localAddress);
+  return rawClient(gateway.base, Buffer.concat([Buffer.from(head + framing), body]), ATTACKER);
 }
 
 const nothingIsLeft = ({ gateway }: Scene) => until('no file is left', () => gateway.uploads().length === 0);

@@ -12,35 +12,32 @@ export interface HubServer {
   close(): PromiseLike<void>;
 }
 
-export async function startHub(content: Buffer, etag = '"content-1"'): Promise<HubServer> {
+const ETAG = '"content-1"';
+
+export async function startHub(content: Buffer): Promise<HubServer> {
   const requests: HubServer['requests'] = [];
   const next: HubServer['next'] = [];
   const server: Server = createServer((request, response) => {
     requests.push({ url: request.url ?? '', headers: request.headers });
     const special = next.shift();
     if (special) special(request, response);
-    else serveFile(content, etag, request, response);
+    else serveFile(content, request, response);
   });
   const { base: url, [Symbol.asyncDispose]: close } = await listening(server);
   return { url, requests, next, close };
 }
 
-export function serveFile(
-  content: Buffer,
-  etag: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
+export function serveFile(content: Buffer, request: IncomingMessage, response: ServerResponse): void {
   const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? Number.NaN);
-  const same = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
+  const same = request.headers['if-range'] === undefined || request.headers['if-range'] === ETAG;
   if (Number.isNaN(from) || !same) {
-    response.writeHead(200, { etag, 'content-length': content.length }).end(content);
+    response.writeHead(200, { etag: ETAG, 'content-length': content.length }).end(content);
   } else if (from >= content.length) {
     response.writeHead(416, { 'content-range': `bytes */${content.length}` }).end();
   } else {
     const range = `bytes ${from}-${content.length - 1}/${content.length}`;
     response
-      .writeHead(206, { etag, 'content-range': range, 'content-length': content.length - from })
+      .writeHead(206, { etag: ETAG, 'content-range': range, 'content-length': content.length - from })
       .end(content.subarray(from));
   }
 }

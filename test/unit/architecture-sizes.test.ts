@@ -27,7 +27,6 @@ const SMALL: Readonly<Record<string, string>> = {
   'systemd.ts': 'the protocol of another program',
   'voice-activity-lane.ts': 'shared by all live sessions, so app.ts makes it',
   'whisper-formats.ts': 'the formats of another program',
-  'whisper-languages.ts': 'a table of data',
 };
 
 const trees = new Map(

@@ -38,7 +38,7 @@ const withBoth = (more: Partial<OpenAudioOptions> = {}): OpenAudioOptions => ({
   maxAudioSec: 3600,
   ...more,
 });
-const withoutFfmpeg = (more: Partial<OpenAudioOptions> = {}) => withBoth({ ffmpeg: null, ...more });
+const withoutFfmpeg = () => withBoth({ ffmpeg: null });
 const silence = (seconds: number) => new Int16Array(Math.round(seconds * RATE));
 
 after(() => untilClosed(baseline));

@@ -9,8 +9,8 @@ const KIB = 1024;
 const image = 'x'.repeat(300 * KIB);
 
 /** @param pieceBytes how many bytes come at a time */
-function modelIn(body: string, pieceBytes = 64 * KIB, type = 'json'): string | undefined {
-  const reader = modelNameReader({ is: (types) => ([types].flat().includes(type) ? type : false) });
+function modelIn(body: string, pieceBytes = 64 * KIB): string | undefined {
+  const reader = modelNameReader({ is: (types) => [types].flat().includes('json') && 'json' });
   const bytes = Buffer.from(body);
   for (let from = 0; from < bytes.length; from += pieceBytes)
     reader.read(bytes.subarray(from, from + pieceBytes));

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { LIVE_RATES, liveDecoder } from '../../src/audio/live/encodings.ts';
 import { createResampler } from '../../src/audio/live/resampler.ts';
 
-const tone = (hz: number, rate: number, seconds = 1) =>
-  Float32Array.from({ length: rate * seconds }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hz * i) / rate));
+const tone = (hz: number, rate: number) =>
+  Float32Array.from({ length: rate }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hz * i) / rate));
 
 /** The root mean square of the middle, in dB of that of the tones above. */
 function level(samples: Float32Array): number {

@@ -8,14 +8,14 @@ import { cgroupLimits, usableMemoryBytes, usefulThreads } from '../../src/machin
 
 const GIB = 1024 ** 3;
 
-/** A root with these files, and `cores` cores of two hardware threads each. */
-function machine(t: TestContext, files: Record<string, string>, cores = 32): string {
+/** A root with these files, and 32 cores of two hardware threads each. */
+function machine(t: TestContext, files: Record<string, string>): string {
   const root = mkdtempSync(join(tmpdir(), 'voxgate-machine-'));
   t.after(() => rmSync(root, { recursive: true }));
   const topology = Object.fromEntries(
-    Array.from({ length: 2 * cores }, (_, cpu) => [
+    Array.from({ length: 64 }, (_, cpu) => [
       `sys/devices/system/cpu/cpu${cpu}/topology/thread_siblings_list`,
-      `${cpu % cores},${(cpu % cores) + cores}\n`,
+      `${cpu % 32},${(cpu % 32) + 32}\n`,
     ]),
   );
   for (const [path, text] of Object.entries({ ...topology, ...files })) {

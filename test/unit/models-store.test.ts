@@ -82,7 +82,7 @@ function isNetwork(code: string, text: RegExp) {
 function holdBack(): () => void {
   let go = () => {};
   hub.next.push((request, response) => {
-    go = () => serveFile(weights, '"content-1"', request, response);
+    go = () => serveFile(weights, request, response);
   });
   return () => go();
 }

@@ -5,10 +5,10 @@ import fc from 'fast-check';
 import type { Word } from '../../src/transcription/segment.ts';
 import { endsClause, endsSentence, toSentences } from '../../src/transcription/text/sentences.ts';
 
-function wordsOf(text: string, gapSec = 0, wordSec = 0.3): Word[] {
+function wordsOf(text: string, gapSec = 0): Word[] {
   return text.split(' ').map((w, i) => {
-    const start = i * (wordSec + gapSec);
-    return { text: ` ${w}`, start, end: start + wordSec, tokens: [] };
+    const start = i * (0.3 + gapSec);
+    return { text: ` ${w}`, start, end: start + 0.3, tokens: [] };
   });
 }
 

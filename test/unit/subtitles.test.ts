@@ -31,7 +31,7 @@ function wordsOf(text: string, wordSec = 0.3, gaps: Record<number, number> = {})
   });
 }
 
-const cues = (words: Word[], until?: number) => toSubtitles(words, until).map((cue) => textOf(cue.words));
+const cues = (words: Word[]) => toSubtitles(words).map((cue) => textOf(cue.words));
 
 test('a short sentence is one subtitle, and two sentences are two', () => {
   assert.deepEqual(cues(wordsOf('This is one. And here is another one.', 0.4)), [

@@ -36,22 +36,18 @@ export function chatLacks(): string | null {
   return `the chat daemon is installed for linux-x64 only, and this is ${process.platform}-${process.arch}`;
 }
 
-/** @param port 0 for a free one */
-export async function startSpeech(port = 0): Promise<Upstream> {
+export async function startSpeech(): Promise<Upstream> {
   const lacks = speechLacks();
   if (lacks !== null) throw new Error(lacks);
-  return await start('speech.mjs', port);
+  return await start('speech.mjs');
 }
 
-/**
- * @param port 0 for a free one
- * @param weights of a model that chats (`chatWeights`), in place of the generated one
- */
-export async function startChat(port = 0, weights?: string): Promise<Upstream> {
+/** @param weights of a model that chats (`chatWeights`), in place of the generated one */
+export async function startChat(weights?: string): Promise<Upstream> {
   const lacks = chatLacks();
   if (lacks !== null) throw new Error(lacks);
   installUpstreams();
-  return await start('chat.mjs', port, ...(weights === undefined ? [] : [weights]));
+  return await start('chat.mjs', ...(weights === undefined ? [] : [weights]));
 }
 
 /** SmolLM2 of 135M parameters, trained to chat (Apache 2.0), as a package of Python brings it: 93 MB. */
@@ -83,8 +79,8 @@ export function installUpstreams(): void {
 }
 
 /** The channel to the child exists for its end only: when this process dies, it closes, and the child leaves. */
-async function start(script: string, port: number, ...args: string[]): Promise<Upstream> {
-  const child = spawn(process.execPath, [join(HERE, script), String(port), ...args], {
+async function start(script: string, ...args: string[]): Promise<Upstream> {
+  const child = spawn(process.execPath, [join(HERE, script), '0', ...args], {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
   const base = await address(script, child).catch(async (error: unknown) => {

@@ -2,110 +2,7 @@
  * Languages by ISO 639 code and lower-case English name. OpenAI's API uses the names of Whisper's tokenizer table
  * (Radford et al. 2022, reference code). Every other language gets its name from the Unicode CLDR (`Intl`).
  */
-
-/** The names of Whisper, which differ from those of CLDR for some languages. */
-const NAMES: Readonly<Record<string, string>> = {
-  en: 'english',
-  zh: 'chinese',
-  de: 'german',
-  es: 'spanish',
-  ru: 'russian',
-  ko: 'korean',
-  fr: 'french',
-  ja: 'japanese',
-  pt: 'portuguese',
-  tr: 'turkish',
-  pl: 'polish',
-  ca: 'catalan',
-  nl: 'dutch',
-  ar: 'arabic',
-  sv: 'swedish',
-  it: 'italian',
-  id: 'indonesian',
-  hi: 'hindi',
-  fi: 'finnish',
-  vi: 'vietnamese',
-  he: 'hebrew',
-  uk: 'ukrainian',
-  el: 'greek',
-  ms: 'malay',
-  cs: 'czech',
-  ro: 'romanian',
-  da: 'danish',
-  hu: 'hungarian',
-  ta: 'tamil',
-  no: 'norwegian',
-  th: 'thai',
-  ur: 'urdu',
-  hr: 'croatian',
-  bg: 'bulgarian',
-  lt: 'lithuanian',
-  la: 'latin',
-  mi: 'maori',
-  ml: 'malayalam',
-  cy: 'welsh',
-  sk: 'slovak',
-  te: 'telugu',
-  fa: 'persian',
-  lv: 'latvian',
-  bn: 'bengali',
-  sr: 'serbian',
-  az: 'azerbaijani',
-  sl: 'slovenian',
-  kn: 'kannada',
-  et: 'estonian',
-  mk: 'macedonian',
-  br: 'breton',
-  eu: 'basque',
-  is: 'icelandic',
-  hy: 'armenian',
-  ne: 'nepali',
-  mn: 'mongolian',
-  bs: 'bosnian',
-  kk: 'kazakh',
-  sq: 'albanian',
-  sw: 'swahili',
-  gl: 'galician',
-  mr: 'marathi',
-  pa: 'punjabi',
-  si: 'sinhala',
-  km: 'khmer',
-  sn: 'shona',
-  yo: 'yoruba',
-  so: 'somali',
-  af: 'afrikaans',
-  oc: 'occitan',
-  ka: 'georgian',
-  be: 'belarusian',
-  tg: 'tajik',
-  sd: 'sindhi',
-  gu: 'gujarati',
-  am: 'amharic',
-  yi: 'yiddish',
-  lo: 'lao',
-  uz: 'uzbek',
-  fo: 'faroese',
-  ht: 'haitian creole',
-  ps: 'pashto',
-  tk: 'turkmen',
-  nn: 'nynorsk',
-  mt: 'maltese',
-  sa: 'sanskrit',
-  lb: 'luxembourgish',
-  my: 'myanmar',
-  bo: 'tibetan',
-  tl: 'tagalog',
-  mg: 'malagasy',
-  as: 'assamese',
-  tt: 'tatar',
-  haw: 'hawaiian',
-  ln: 'lingala',
-  ha: 'hausa',
-  ba: 'bashkir',
-  jw: 'javanese',
-  su: 'sundanese',
-  yue: 'cantonese',
-};
+import { WHISPER_NAMES } from '../../models/whisper-languages.ts';
 
 const OTHER_NAMES = new Map(
   Object.entries({
@@ -166,7 +63,7 @@ function codeOfName(): ReadonlyMap<string, string> {
       const name = cldrName(code);
       return name === undefined ? [] : [[name, meant] as const];
     }),
-    ...Object.entries(NAMES).map(([code, name]) => [name, code] as const),
+    ...Object.entries(WHISPER_NAMES).map(([code, name]) => [name, code] as const),
   ]);
   return codes;
 }
@@ -186,7 +83,7 @@ export function parseLanguage(text: string): string | undefined {
   for (const candidate of [whole, primary]) {
     const named = canonical(codeOfName().get(candidate) ?? candidate);
     const code = OTHER_NAMES.get(named) ?? named;
-    if (Object.hasOwn(NAMES, code) || cldrName(code) !== undefined) return code;
+    if (Object.hasOwn(WHISPER_NAMES, code) || cldrName(code) !== undefined) return code;
   }
   return undefined;
 }
@@ -211,7 +108,7 @@ function canonical(code: string): string {
 
 /** The lower-case English name of a language: `en` -> `english`. A code without a name is returned as it is. */
 export function languageName(code: string): string {
-  return (Object.hasOwn(NAMES, code) ? NAMES[code] : cldrName(code)) ?? code;
+  return (Object.hasOwn(WHISPER_NAMES, code) ? WHISPER_NAMES[code] : cldrName(code)) ?? code;
 }
 
 function cldrName(code: string): string | undefined {
