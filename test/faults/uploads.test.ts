@@ -138,7 +138,11 @@ const ENDS: [name: string, run: (gateway: Gateway) => Promise<unknown>, budgets?
   [
     'stalls',
     async (gateway) => {
-      await (await unfinished(gateway)).answered(408);
+      const since = performance.now();
+      const sender = await unfinished(gateway);
+      await sender.answered(408);
+      assert(performance.now() - since >= 295, 'not before the limit');
+      await until('its connection is closed', () => sender.socket.closed);
     },
     { upload: { stallMs: 300 } },
   ],
@@ -295,6 +299,18 @@ test('a client that pauses for longer than its lead loses its place to a new one
   assert.equal(ended.length, 1, 'the other one was not in the way');
   assert.match(ended[0]?.said() ?? '', /^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
   for (const { socket } of slow) socket.destroy();
+});
+
+test('an upload that moves may take many times the limit of a stall', async () => {
+  await using gateway = await startGateway({ budgets: { upload: { stallMs: 1000 } } });
+  const body = Buffer.concat([Buffer.from(FILE), toneWav(1), Buffer.from(END)]);
+  const sender = begin(gateway, `Content-Length: ${body.length}`);
+  for (let sent = 0; sent < body.length; sent += 1100) {
+    sender.socket.write(body.subarray(sent, sent + 1100));
+    await sleep(100);
+  }
+  await sender.answered(200);
+  sender.socket.destroy();
 });
 
 test('a client that never stops but is slower than the least rate is ended', async () => {
