@@ -11,10 +11,9 @@
  * A dry run builds nothing: it takes the node_modules and the addon of this tree, for whichever processor that is, and
  * the last commit of any branch. It ends within seconds, so every check makes one.
  */
-import { constants } from 'node:buffer';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import semver from 'semver';
@@ -140,12 +139,10 @@ function writeChecksums() {
   writeFileSync(join(out, 'SHA256SUMS'), lines.join(''));
 }
 
-/** npm sends a package as one text in base64, and Node has no longer texts. */
-function fitsNpm(name) {
-  return statSync(join(out, name)).size * (4 / 3) < constants.MAX_STRING_LENGTH;
-}
-
-/** Publishes the engines before `voxgate`, because an installation of `voxgate` in between would lack its engine. */
+/**
+ * Publishes the engines before `voxgate`, because an installation of `voxgate` in between would lack its engine. The
+ * package for CUDA is too large for npm (docs/gpu.md) and goes to the release on GitHub, where voxgate says that it is.
+ */
 function tellTheRest() {
   const packages = readdirSync(out)
     .filter((name) => name.endsWith('.tgz'))
@@ -155,9 +152,9 @@ function tellTheRest() {
     `git fetch ${join(here, 'tree')} main tag ${tag} && git merge --ff-only FETCH_HEAD`,
     `git push --atomic origin main ${tag}`,
     ...packages.map((name) =>
-      fitsNpm(name)
-        ? `npm publish ${join(here, name)} --access public`
-        : `gh release upload ${tag} ${join(here, name)}`,
+      name.includes('-cuda-')
+        ? `gh release upload ${tag} ${join(here, name)}`
+        : `npm publish ${join(here, name)} --access public`,
     ),
   ];
   const what = options['dry-run']

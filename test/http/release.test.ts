@@ -41,7 +41,15 @@ function release(...args: string[]) {
 
 test('a dry run makes the commit, the tag, the packages, the bill of materials and their checksums', () => {
   const head = git('rev-parse', 'HEAD');
-  const { status, stdout, stderr } = release('7.8.9', '--dry-run');
+  for (const library of ['cuda', 'vulkan']) {
+    const lib = join(clone, `build-${library}/lib`);
+    mkdirSync(lib, { recursive: true });
+    // Any library will do. That of CUDA is packed with those of NVIDIA that it needs, and this one needs none.
+    const any = join(clone, 'build/Release/libvoxgate-ggml-base.so');
+    cpSync(any, join(lib, `libggml-${library}.so`), { dereference: true });
+  }
+  const gpus = ['--gpu=build-cuda', '--gpu=build-vulkan'];
+  const { status, stdout, stderr } = release('7.8.9', '--dry-run', ...gpus);
   assert.equal(status, 0, stdout + stderr);
   const out = join(clone, 'build/release/7.8.9');
   const tree = join(out, 'tree');
@@ -62,8 +70,11 @@ test('a dry run makes the commit, the tag, the packages, the bill of materials a
 
   const files = read(join(out, 'SHA256SUMS')).trim().split('\n');
   const names = files.map((line) => line.split('  ')[1]);
-  const engine = `voxgate-engine-linux-${process.arch}-7.8.9.tgz`;
-  assert.deepEqual(names.toSorted(), ['NOTES.md', 'voxgate-7.8.9.cdx.json', 'voxgate-7.8.9.tgz', engine]);
+  const [engine, cuda, vulkan] = ['', '-cuda', '-vulkan'].map(
+    (kind) => `voxgate-engine-linux-${process.arch}${kind}-7.8.9.tgz`,
+  );
+  const others = ['NOTES.md', 'voxgate-7.8.9.cdx.json', 'voxgate-7.8.9.tgz'];
+  assert.deepEqual(names.toSorted(), [...others, engine, cuda, vulkan]);
   execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: out });
   const bill = JSON.parse(read(join(out, 'voxgate-7.8.9.cdx.json')));
   assert.equal(bill.metadata.component.version, '7.8.9');
@@ -75,8 +86,12 @@ test('a dry run makes the commit, the tag, the packages, the bill of materials a
 
   assert.equal(git('rev-parse', 'HEAD'), head, 'this tree is as it was');
   assert.equal(git('tag', '--list', 'v7.8.9') + git('status', '--porcelain'), '');
-  const publishing = [...stdout.matchAll(/npm publish \S*\/(\S+)/g)].map(([, name]) => name);
-  assert.deepEqual(publishing, [engine, 'voxgate-7.8.9.tgz'], 'the engine comes first');
+  const published = (command: string) =>
+    [...stdout.matchAll(new RegExp(`${command} \\S*/(\\S+)`, 'g'))].map(([, name]) => name);
+  assert.deepEqual(published('gh release upload v7.8.9'), [cuda], 'npm takes none as large');
+  const onNpm = published('npm publish');
+  assert.deepEqual(onNpm.toSorted(), ['voxgate-7.8.9.tgz', engine, vulkan]);
+  assert.equal(onNpm.at(-1), 'voxgate-7.8.9.tgz', 'the engines come first');
 });
 
 function assertRefused(why: RegExp, ...args: string[]): void {
