@@ -184,7 +184,7 @@ function quick({ captures, models, toggles, onCpu }: Deps): Trouble[] {
       level: 'warn',
       says: `${model} runs on the CPU: ${why}`,
       short: 'GPU failed',
-      detail: 'the GPU is tried again, up to five times',
+      detail: 'a full GPU is tried again, up to five times; a lost one needs a restart',
       since,
     }),
   );
