@@ -9,7 +9,8 @@
  * The addon must have the CPU libraries of all levels (`npm run build -- --cpu=all`), unless --any-cpu is given.
  *
  * Each --gpu, such as `build-cuda`, makes a package of that library for GPUs, `@voxgate/engine-linux-x64-cuda`, with what
- * it needs of CUDA but the driver. Whoever has such a GPU installs it beside `voxgate`.
+ * it needs of CUDA but the driver. Whoever has such a GPU installs it beside `voxgate`, which names it as an optional peer,
+ * because pnpm shows a package no other ones than those that it names.
  *
  * The packages of the platforms become optional dependencies of `voxgate` only here. They come out of this tree, so in
  * the repository the lockfile would have to know their content before it exists, and `npm ci` would look for packages
@@ -41,7 +42,7 @@ const { values: options } = parseArgs({
 });
 const out = resolve(ROOT, options.out);
 const manifest = readJson(join(ROOT, 'package.json'));
-const { version, license, repository, engines } = manifest;
+const { version, license, repository } = manifest;
 
 /** `process.arch` by the machine in the header of an ELF file. */
 const PROCESSORS = { 62: 'x64', 183: 'arm64' };
@@ -149,7 +150,7 @@ function packLibraries(name, { processor, paths, also = [], notice = null, what,
     description,
     license: notice === null ? license : 'SEE LICENSE IN README.md',
     repository,
-    engines,
+    engines: manifest.engines,
     os: ['linux'],
     cpu: [processor],
     libc: ['glibc'],
@@ -186,10 +187,14 @@ function packGateway() {
   run('compile', process.execPath, [...compile, '--sourceMap', 'false']);
   chmodSync(join(stage, 'dist/main.js'), 0o755);
   bundleSwagger(stage);
-  const engineVersions = Object.values(PROCESSORS).map((processor) => [engineName(processor), version]);
+  const engines = Object.values(PROCESSORS).map(engineName);
+  // Of any version, so that no update is refused: voxgate leaves one of another version aside, and says so.
+  const libraries = engines.flatMap((name) => [`${name}-cuda`, `${name}-vulkan`]);
   pack(stage, {
     ...manifest,
-    optionalDependencies: Object.fromEntries(engineVersions),
+    optionalDependencies: Object.fromEntries(engines.map((name) => [name, version])),
+    peerDependencies: Object.fromEntries(libraries.map((name) => [name, '*'])),
+    peerDependenciesMeta: Object.fromEntries(libraries.map((name) => [name, { optional: true }])),
     bundleDependencies: ['swagger-ui-express'],
   });
 }

@@ -80,9 +80,12 @@ test('a dry run makes the commit, the tag, the packages, the bill of materials a
   assert.equal(bill.metadata.component.version, '7.8.9');
   assert(bill.components.some(({ name }: { name: string }) => name === 'ggml'));
   const manifest = execFileSync('tar', ['xOf', join(out, 'voxgate-7.8.9.tgz'), 'package/package.json']);
-  const { version, optionalDependencies } = JSON.parse(manifest.toString());
+  const { version, optionalDependencies, ...peers } = JSON.parse(manifest.toString());
   assert.equal(version, '7.8.9');
-  assert.equal(optionalDependencies[`@voxgate/engine-linux-${process.arch}`], '7.8.9');
+  const name = `@voxgate/engine-linux-${process.arch}`;
+  assert.equal(optionalDependencies[name], '7.8.9');
+  assert.equal(peers.peerDependencies[`${name}-cuda`], '*');
+  assert.deepEqual(peers.peerDependenciesMeta[`${name}-vulkan`], { optional: true });
 
   assert.equal(git('rev-parse', 'HEAD'), head, 'this tree is as it was');
   assert.equal(git('tag', '--list', 'v7.8.9') + git('status', '--porcelain'), '');
