@@ -58,14 +58,15 @@ export function howToGetAddon(): string {
 
 /**
  * What to do where the library for a kind of GPU is not installed, as an order. The package for CUDA is with the release
- * on GitHub, because npm cannot send one as large (docs/gpu.md).
+ * on GitHub, because npm takes none as large (docs/gpu.md). Since version 12 npm fetches a URL only where that is allowed,
+ * and earlier versions do not mind the option.
  */
 export function howToGetGpuLibrary(library: GpuLibrary): string {
   if (isClone) return `run npm run build -- ${library}`;
   const name = gpuPackage(library);
   if (library !== 'cuda') return `install ${name}@${version}`;
   const home = repository.url.replace(/^git\+|\.git$/g, '');
-  return `run npm install -g ${home}/releases/download/v${version}/${name.slice(1).replace('/', '-')}-${version}.tgz`;
+  return `run npm install -g --allow-remote=root ${home}/releases/download/v${version}/${name.slice(1).replace('/', '-')}-${version}.tgz`;
 }
 
 /** The Debian package of a library that the addon was not loaded for; null for another reason. */
