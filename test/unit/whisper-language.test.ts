@@ -174,6 +174,16 @@ test('a loop, an unfinished text and silence speak for no language', async () =>
   assert.deepEqual([calls, text], [['detect', 'it'], '']);
 });
 
+test('a word said again and again leaves the language to a sound that is far more probable', async () => {
+  const again = { logprob: -0.1, words: Array<string>(20).fill(' million,') };
+  const texts = { it: again, es: { logprob: -0.01 } };
+  for (const [es, language] of [
+    [0.1, 'it'],
+    [0.2, 'es'],
+  ] as const)
+    assert.equal((await hear({ probabilities: { it: 1 - es, es }, texts })).detected.language, language);
+});
+
 test('in doubt the languages of the speech before count, and no text is needed', async () => {
   const spanish = createLanguageTally(undefined).with({ language: 'es', probability: 0.9 }, 300);
   const scene = { probabilities: { es: 0.6, it: 0.39, cy: 0.01 }, texts: { es: { logprob: -0.5 } } };

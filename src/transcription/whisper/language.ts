@@ -5,7 +5,7 @@
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type DetectionOptions, type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
-import { attemptsFor } from '../decoding.ts';
+import { attemptsFor, isSaidAgain } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import type { Chunk } from '../speech/chunks.ts';
@@ -27,6 +27,11 @@ const SAME_LANGUAGE_ODDS = 50;
  * the longer the text is, the less of its mean is chance.
  */
 const LEAST_TEXT_WEIGHT = 10;
+/**
+ * The best language by its sound is this many times as probable as the one that the texts leave, and its own text only
+ * says something again and again: then the sound is right. No text tells much about such speech.
+ */
+const CLEAR_OF_REPEATED = 6;
 
 /** A language, and the first attempt at the chunk in it where that was needed to decide. */
 export interface ChunkLanguage {
@@ -69,7 +74,11 @@ export async function chooseLanguage(
     const other = await decodeAs(detected);
     if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
   }
-  return texts.length > 0 ? bestOf(texts, durationSec) : { detected: top, first };
+  if (texts.length === 0) return { detected: top, first };
+  const best = bestOf(texts, durationSec);
+  const isRepeated = first.verdict === 'retry' && isSaidAgain(first.decoded.outcome, durationSec);
+  const isFarBehind = best.detected.probability * CLEAR_OF_REPEATED < top.probability;
+  return isRepeated && isFarBehind ? { detected: top, first } : best;
 }
 
 interface Text extends ChunkLanguage {
