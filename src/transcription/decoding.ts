@@ -118,11 +118,6 @@ export function isLoop({ text, tokens }: Pick<Outcome, 'text' | 'tokens'>, durat
   return isRepetitive(text) && tokens > MAX_REPEATED_TOKENS_PER_SEC * durationSec;
 }
 
-/** True for a text that repeats itself at the pace of speech, as someone does who says a word again and again. */
-export function isSaidAgain(outcome: Pick<Outcome, 'text' | 'tokens'>, durationSec: number): boolean {
-  return isRepetitive(outcome.text) && !isLoop(outcome, durationSec);
-}
-
 function isRepetitive(text: string): boolean {
   return compressionRatio(text) > MAX_COMPRESSION;
 }

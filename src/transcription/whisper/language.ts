@@ -5,7 +5,7 @@
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type DetectionOptions, type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
-import { attemptsFor, isSaidAgain } from '../decoding.ts';
+import { attemptsFor, isLoop, isSure } from '../decoding.ts';
 import type { DetectedLanguage, LanguageTally } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import type { Chunk } from '../speech/chunks.ts';
@@ -28,10 +28,10 @@ const SAME_LANGUAGE_ODDS = 50;
  */
 const LEAST_TEXT_WEIGHT = 10;
 /**
- * The best language by its sound is this many times as probable as the one that the texts leave, and its own text only
- * says something again and again: then the sound is right. No text tells much about such speech.
+ * The best language by its sound is taken where it is this many times as probable as the one that the texts leave, and
+ * its own text was left out without being a guess or a loop: someone says a word again and again.
  */
-const CLEAR_OF_REPEATED = 6;
+const CLEAR_OF_OTHER_TEXTS = 6;
 
 /** A language, and the first attempt at the chunk in it where that was needed to decide. */
 export interface ChunkLanguage {
@@ -76,9 +76,10 @@ export async function chooseLanguage(
   }
   if (texts.length === 0) return { detected: top, first };
   const best = bestOf(texts, durationSec);
-  const isRepeated = first.verdict === 'retry' && isSaidAgain(first.decoded.outcome, durationSec);
-  const isFarBehind = best.detected.probability * CLEAR_OF_REPEATED < top.probability;
-  return isRepeated && isFarBehind ? { detected: top, first } : best;
+  const { outcome } = first.decoded;
+  const isSpoken = first.verdict === 'retry' && isSure(outcome) && !isLoop(outcome, durationSec);
+  const isFarBehind = best.detected.probability * CLEAR_OF_OTHER_TEXTS < top.probability;
+  return isSpoken && isFarBehind ? { detected: top, first } : best;
 }
 
 interface Text extends ChunkLanguage {
