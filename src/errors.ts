@@ -112,6 +112,7 @@ export const ERRORS = {
     kind: 'malformed',
     says: 'The conversation has no item "{id}" to put an item behind',
   },
+  invalid_tool_call_id: { kind: 'malformed', says: "Tool call ID '{id}' not found in conversation" },
   item_retrieve_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}"' },
   item_delete_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}" to delete' },
   item_truncate_invalid_item_id: {

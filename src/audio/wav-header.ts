@@ -14,6 +14,8 @@ export interface PcmFormat {
 
 /** What writers put there that do not know the length yet; readers then read to the end of the file. */
 const UNKNOWN_BYTES = 0xffffffff;
+/** Some write the largest signed number instead, less the bytes of the head. No sentence is that long. */
+const LEAST_UNKNOWN = 0x7fff0000;
 const WAVE_PCM = 1;
 export const WAVE_FLOAT = 3;
 /** The code of the format then stands in the GUID behind it. */
@@ -62,7 +64,7 @@ export function readWavHead(bytes: Buffer): WavHead | null {
     const start = at + 8;
     if (text(at) === 'data') {
       if (format === null) throw new Error('is a wav file without a format');
-      return { format, start, bytes: size === 0 || size === UNKNOWN_BYTES ? Number.POSITIVE_INFINITY : size };
+      return { format, start, bytes: size === 0 || size >= LEAST_UNKNOWN ? Number.POSITIVE_INFINITY : size };
     }
     if (text(at) === 'fmt ') {
       if (bytes.length < start + size) return null;

@@ -8,7 +8,7 @@ import { liveDecoder } from '../audio/live/encodings.ts';
 import type { Hold } from '../engine/slot.ts';
 import type { SlotHandover } from '../engine/slot-handover.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
-import { GatewayError } from '../errors.ts';
+import { excerpt, GatewayError } from '../errors.ts';
 import { Echo } from './echo.ts';
 import { History, type Item, type Message, type Retention } from './items.ts';
 import type { Playback } from './playback.ts';
@@ -131,9 +131,11 @@ export class Conversation {
 
   /**
    * Adds what a client wrote, or said as a whole. @returns the id of the item before it
-   * @throws GatewayError as `History.add`
+   * @throws GatewayError as `History.add`, and `invalid_tool_call_id` for a result that the model would never read
    */
   add(item: Item, after?: string | null): string | null {
+    if (item.kind === 'result' && !this.#history.hasCall(item.callId))
+      throw new GatewayError('invalid_tool_call_id', { id: excerpt(item.callId) });
     this.#history.requireRoom();
     return this.#history.add(item, after);
   }

@@ -88,6 +88,10 @@ export class History {
     return this.#items[this.#indexOf(id)];
   }
 
+  hasCall(callId: string): boolean {
+    return this.#items.some((item) => item.kind === 'call' && item.callId === callId);
+  }
+
   /** False if there is no such item. */
   delete(id: string): boolean {
     const at = this.#indexOf(id);

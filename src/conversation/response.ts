@@ -20,6 +20,7 @@ import {
   type ChatUsage,
   chatBody,
   chatEvents,
+  inTime,
   type Tool,
   type ToolChoice,
 } from './upstreams/chat-completions.ts';
@@ -242,13 +243,15 @@ class Response {
       this.#stages.model = model;
       const body = chatBody({ ...request, model, items });
       const stage = this.#begin('chat', JSON.stringify(body).length);
+      const call = new AbortController();
       const answered = await ask(chat, '/v1/chat/completions', body, {
-        signal,
+        signal: AbortSignal.any([signal, call.signal]),
         isUpstreamsTurn: () => !this.#isSending,
         requestId: request.id,
         limits: errorLimits,
       });
-      for await (const event of chatEvents(answered, chat, limits)) {
+      const waits = { silentMs: chat.timeoutMs, closingMs: limits.chatClosingMs };
+      for await (const event of inTime(chatEvents(answered, chat, limits), call, waits)) {
         stage.firstMs ??= this.#sinceMs();
         await this.#take(event);
         if (this.#characters > limits.answerCharacters) {
@@ -279,10 +282,11 @@ class Response {
         const callId = event.id !== '' && event.id.length <= LONGEST_CALL_ID ? event.id : newId('call');
         const call = { id: newId('item'), status: 'in_progress', name: event.name, arguments: '' } as const;
         this.#calls.push({ kind: 'call', ...call, callId });
+        this.#characters += event.name.length;
         return;
       }
       case 'arguments': {
-        const call = this.#calls.at(-1);
+        const call = this.#calls[event.call];
         if (call) call.arguments += event.text;
         this.#characters += event.text.length;
         return;

@@ -159,10 +159,21 @@ export const BUDGETS = {
     responses: 4,
     /** The tools of a session. */
     tools: 128,
+    /** The calls of tools in one answer. */
+    calls: 128,
     /** The number of messages for which it is tracked how much was heard. */
     playbacks: 64,
     /** A line of the chat daemon's answer. */
     chatLineBytes: 1024 * 1024,
+    /** For the count of tokens and the end of the answer, once the chat daemon has said why it ends. */
+    chatClosingMs: 2000,
+  },
+  /** The audio that a speech upstream makes of a text. One that does not come to an end would hold the slot. */
+  spokenText: {
+    /** Of a text, however short. */
+    leastMs: 60_000,
+    /** For each of its characters, also where each is a syllable and the speed is the slowest. */
+    characterMs: 1000,
   },
   /** The short-lived keys of live sessions. */
   clientSecrets: {

@@ -76,7 +76,7 @@ export function assertPassable({ statusCode = 0, headers }: IncomingMessage): vo
 }
 
 /** True when the answer ends with the end of its connection (RFC 9112, section 6.3). */
-export function endsByClosing({ headers }: IncomingMessage): boolean {
+export function endsByClosing({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
 }
 

@@ -318,6 +318,9 @@ test('whatever the upstream does instead of speaking is an error event, and the 
   assert(isFree(down.gateway));
 });
 
+/** May have hours of audio (`spokenText` in `src/limits/budgets.ts`). */
+const LONG = 'x'.repeat(10_000);
+
 /** Speaks without an end, as fast as it is read. */
 const endless: Behavior = (socket) => {
   socket.write(head('200 OK', { 'Content-Type': 'audio/wav' }));
@@ -363,7 +366,7 @@ test('a client that reads slowly slows the upstream, and one that reads nothing 
   await using world = await startSpeaking(speak, { env, budgets: { wyoming: { stallMs: 1500 } } });
   await using client = await connectWyoming(world.gateway);
   client.socket.pause();
-  client.send('synthesize', { text: 'x' });
+  client.send('synthesize', { text: LONG });
   await until('the upstream has to wait', () => speaking?.writableNeedDrain === true);
   const sent = () => speaking?.bytesWritten ?? 0;
   let before = -1;
@@ -383,7 +386,7 @@ test('the operator, and the longest time for the slot, end a speech', async () =
   await using world = await startSpeaking(endless, { env: { SVC_MAX_HOLD_SEC: '1' } });
   for (const code of ['stopped_by_operator', 'held_too_long']) {
     await using client = await connectWyoming(world.gateway);
-    client.send('synthesize', { text: 'x' });
+    client.send('synthesize', { text: LONG });
     await client.event('audio-start');
     if (code === 'stopped_by_operator') world.gateway.app.slot.stopHolder();
     assert.equal((await client.event('error')).code, code);

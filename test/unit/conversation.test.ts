@@ -100,7 +100,7 @@ test('what daemons send is read: pieces, thoughts, whole calls, repeated ids, an
     const all: string[] = [];
     for (const event of await read(data(...choices, finish))) {
       if (event.kind === 'call') all.push(`${event.id} ${event.name} `);
-      if (event.kind === 'arguments') all.push(`${all.pop()}${event.text}`);
+      if (event.kind === 'arguments') all[event.call] += event.text;
     }
     return all;
   };
@@ -113,6 +113,16 @@ test('what daemons send is read: pieces, thoughts, whole calls, repeated ids, an
   assert.deepEqual(
     await calls(call(0, 'x', 'f', '{"a"'), call(0, 'x', 'f', ':1}'), call(1, 'y', 'g', '{}')),
     two,
+  );
+  assert.deepEqual(
+    await calls(
+      call(0, 'x', 'f', '{"a"'),
+      call(1, 'y', 'g', '{'),
+      call(0, 'new', '', ':1}'),
+      call(1, '', '', '}'),
+    ),
+    two,
+    'in turn, with ids that change',
   );
   const whole = { choices: [{ message: { content: 'All at once.' }, finish_reason: 'stop' }] };
   assert.equal(textOf(await read(JSON.stringify(whole), 5, 'application/json')), 'All at once.');

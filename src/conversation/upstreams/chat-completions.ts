@@ -5,7 +5,8 @@
  */
 import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import type { Upstream } from '../../proxy/upstream.ts';
+import { setDeadline } from '../../limits/deadline.ts';
+import { type Upstream, UpstreamTimeout } from '../../proxy/upstream.ts';
 import type { Answered } from '../../proxy/upstream-call.ts';
 import { type Item, textOf } from '../items.ts';
 
@@ -40,8 +41,8 @@ export type ChatEvent =
   | { kind: 'text'; text: string }
   /** A call begins. Its id is empty where the daemon gives none. */
   | { kind: 'call'; id: string; name: string }
-  /** More of the arguments of the call that began last. */
-  | { kind: 'arguments'; text: string }
+  /** More of the arguments of a call: the first that began is 0. */
+  | { kind: 'arguments'; call: number; text: string }
   | { kind: 'usage'; usage: ChatUsage }
   /** `length` and `content_filter` mean that more would have come. */
   | { kind: 'finish'; reason: string };
@@ -109,11 +110,11 @@ type Failure = (why: string) => GatewayError;
 export async function* chatEvents(
   { headers, body }: Answered,
   { name, category }: Upstream,
-  limits: Pick<Budgets['conversation'], 'chatLineBytes'>,
+  limits: Pick<Budgets['conversation'], 'chatLineBytes' | 'calls'>,
 ): AsyncGenerator<ChatEvent> {
   const failed: Failure = (why) =>
     new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
-  const reader = new ChunkReader(failed);
+  const reader = new ChunkReader(failed, limits.calls);
   const isWhole = /^application\/json\b/i.test(headers['content-type'] ?? '');
   let rest: Buffer = Buffer.alloc(0);
   for await (const bytes of body) {
@@ -132,8 +133,41 @@ export async function* chatEvents(
   if (!reader.isFinished) throw failed('broke off');
 }
 
+/**
+ * Passes the events on. A daemon that sends bytes but writes nothing, such as one that thinks without end, is given up
+ * after `silentMs`, because its call holds the slot. Once it has said why its answer ends, only the count of its tokens
+ * may follow, and that is waited for no longer than `closingMs`.
+ * @param call ends the call of the daemon
+ */
+export async function* inTime(
+  events: AsyncIterable<ChatEvent>,
+  call: AbortController,
+  { silentMs, closingMs }: { silentMs: number; closingMs: number },
+): AsyncGenerator<ChatEvent> {
+  let isFinished = false;
+  const late = (ms: number) =>
+    call.abort(new UpstreamTimeout('ERR_SILENT', `nothing was written for ${ms / 1000} s`));
+  let lift = setDeadline(silentMs, () => late(silentMs));
+  try {
+    for await (const event of events) {
+      lift();
+      yield event;
+      isFinished ||= event.kind === 'finish';
+      const ms = isFinished ? closingMs : silentMs;
+      lift = setDeadline(ms, () => late(ms));
+    }
+  } catch (error) {
+    if (!isFinished) throw error;
+  } finally {
+    lift();
+  }
+}
+
 const NEWLINE = 0x0a;
-const DATA = /^data:\s*/;
+/** llama.cpp's server has a field of its own for an error, and others send one that is no event. */
+const DATA = /^(?:data|error):\s*|^(?=\{)/;
+/** Reasons of an end that leaves the answer in the middle (vLLM, SGLang, OpenRouter). */
+const BROKEN = new Set(['abort', 'error', 'cancelled']);
 
 interface Delta {
   content?: unknown;
@@ -152,12 +186,14 @@ class ChunkReader {
   /** True once it has said that nothing more comes. */
   isOver = false;
   readonly #failed: Failure;
+  readonly #mostCalls: number;
   readonly #thoughts = new Thoughts();
-  /** The id of the call whose arguments come; empty where it has none. */
-  #callId: string | null = null;
+  /** The calls so far. An id is empty where the daemon gives none. */
+  readonly #calls: { id: string; index: unknown }[] = [];
 
-  constructor(failed: Failure) {
+  constructor(failed: Failure, mostCalls: number) {
     this.#failed = failed;
+    this.#mostCalls = mostCalls;
   }
 
   *line(line: string): Generator<ChatEvent> {
@@ -171,13 +207,14 @@ class ChunkReader {
   }
 
   *whole(json: string): Generator<ChatEvent> {
-    let chunk: { choices?: unknown; usage?: unknown; error?: unknown };
+    let chunk: { choices?: unknown; usage?: unknown; error?: unknown; message?: unknown; detail?: unknown };
     try {
       chunk = Object(JSON.parse(json));
     } catch {
       throw this.#failed('is not JSON');
     }
-    if (chunk.error) throw this.#failed(`says: ${messageOf(chunk.error)}`);
+    const error = chunk.error || (chunk.choices === undefined && (chunk.message ?? chunk.detail));
+    if (error) throw this.#failed(`says: ${messageOf(error)}`);
     const [choice] = (Array.isArray(chunk.choices) ? chunk.choices : []) as Choice[];
     if (choice) yield* this.#choice(choice);
     if (chunk.usage) yield { kind: 'usage', usage: usageOf(chunk.usage) };
@@ -189,8 +226,10 @@ class ChunkReader {
     yield* this.#text(typeof delta.content === 'string' ? delta.content : '', isLast);
     for (const call of Array.isArray(delta.tool_calls) ? delta.tool_calls : []) yield* this.#toolCall(call);
     if (!isLast) return;
+    const reason = String(choice.finish_reason);
+    if (BROKEN.has(reason)) throw this.#failed(`was broken off (${reason})`);
     this.isFinished = true;
-    yield { kind: 'finish', reason: String(choice.finish_reason) };
+    yield { kind: 'finish', reason };
   }
 
   *#text(content: string, isLast: boolean): Generator<ChatEvent> {
@@ -199,19 +238,29 @@ class ChunkReader {
   }
 
   /**
-   * A call begins with its name. Some daemons repeat its id with each piece, some leave that empty, and some give each
-   * call the index 0.
+   * A call begins with its name. Some daemons repeat its id with each piece, some leave that empty or send another one,
+   * some give each call the index 0, and the pieces of several calls may come in turn.
    */
   *#toolCall(sent: unknown): Generator<ChatEvent> {
-    const { id, function: named } = Object(sent) as Record<string, unknown>;
+    const { id, index, function: named } = Object(sent) as Record<string, unknown>;
     const { name, arguments: args } = Object(named) as Record<string, unknown>;
     const callId = typeof id === 'string' ? id : '';
-    if (typeof name === 'string' && name !== '' && (callId === '' || callId !== this.#callId)) {
-      this.#callId = callId;
+    let call = this.#callOf(callId, index);
+    if (typeof name === 'string' && name !== '' && (callId === '' || callId !== this.#calls[call]?.id)) {
+      call = this.#calls.push({ id: callId, index }) - 1;
+      if (call >= this.#mostCalls) throw this.#failed('calls too many tools');
       yield { kind: 'call', id: callId, name };
-    } else if (this.#callId === null) throw this.#failed('calls a tool without a name');
+    } else if (call < 0) throw this.#failed('calls a tool without a name');
     const text = typeof args === 'string' ? args : JSON.stringify(args ?? '');
-    if (args) yield { kind: 'arguments', text };
+    if (args) yield { kind: 'arguments', call, text };
+  }
+
+  /** The call that a piece belongs to: the last with its id, else with its index; -1 where there is none. */
+  #callOf(id: string, index: unknown): number {
+    const named = id === '' ? -1 : this.#calls.findLastIndex((call) => call.id === id);
+    return named >= 0
+      ? named
+      : this.#calls.findLastIndex((call) => (call.index ?? index) === (index ?? call.index));
   }
 }
 

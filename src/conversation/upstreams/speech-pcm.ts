@@ -1,24 +1,33 @@
 /** Reads the samples out of what a speech upstream answers: a wav file, or bare samples whose format its head names. */
 import { type PcmFormat, readWavHead } from '../../audio/wav-header.ts';
 import { GatewayError } from '../../errors.ts';
+import { BUDGETS } from '../../limits/budgets.ts';
 import type { Upstream } from '../../proxy/upstream.ts';
-import type { Answered } from '../../proxy/upstream-call.ts';
+import { type Answered, endsByClosing } from '../../proxy/upstream-call.ts';
 
 const PIECE_BYTES = 16 * 1024;
 /** Bytes within which the samples of a wav must begin; else it counts as no wav. */
 const HEAD_BYTES = 16 * 1024;
 const EMPTY: Buffer = Buffer.alloc(0);
+const { leastMs, characterMs } = BUDGETS.spokenText;
 
-/** The samples of an answer, in whole frames; the first piece may be empty. @throws GatewayError `upstream_failed` */
+/**
+ * The samples of an answer, in whole frames; the first piece may be empty.
+ * @param characters those of the text that was to be spoken
+ * @throws GatewayError `upstream_failed`, also for an answer that breaks off or is far too long for its text
+ */
 export async function* readPcm(
   { headers, body }: Answered,
   { name, category }: Upstream,
+  characters: number,
 ): AsyncGenerator<{ format: PcmFormat; samples: Buffer }> {
   const unreadable = (why: string) =>
     new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
   let format = bareFormat(headers);
+  const longestMs = Math.max(leastMs, characters * characterMs);
   let left = Number.POSITIVE_INFINITY;
   let held = EMPTY;
+  let sent = 0;
   for await (const chunk of body) {
     let bytes = held.length > 0 ? Buffer.concat([held, chunk]) : chunk;
     if (format === null) {
@@ -37,9 +46,14 @@ export async function* readPcm(
     for (let at = 0; at < end; at += most)
       yield { format, samples: bytes.subarray(at, Math.min(end, at + most)) };
     left -= end;
+    sent += end;
+    if (sent / (frame * format.rate) > longestMs / 1000) throw unreadable('does not come to an end');
     held = left < frame ? EMPTY : bytes.subarray(end); // other chunks of the file may follow the samples
   }
   if (format === null) throw unreadable('is no audio');
+  // Where only the end of the connection ends the answer, nothing else tells that it was cut short.
+  if (left >= format.width * format.channels && Number.isFinite(left) && endsByClosing({ headers }))
+    throw unreadable('broke off');
 }
 
 function headIn(bytes: Buffer, unreadable: (why: string) => GatewayError) {

@@ -31,7 +31,7 @@ export async function* speak(
   const answered = await ask(upstream, '/v1/audio/speech', request, options);
   const encode = liveEncoder(format);
   let decoder: ReturnType<typeof pcmDecoder> | null = null;
-  for await (const { format: sent, samples } of readPcm(answered, upstream)) {
+  for await (const { format: sent, samples } of readPcm(answered, upstream, sentence.length)) {
     if (!(LIVE_RATES as readonly number[]).includes(sent.rate))
       throw new GatewayError(
         'upstream_failed',

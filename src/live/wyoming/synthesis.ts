@@ -149,7 +149,7 @@ export class Speaker {
     };
     this.#speech = speech;
     const chosen = voice === modelId ? undefined : voice; // it stands for the upstream's own choice
-    await this.#pass(speech, {
+    await this.#pass(speech, input.length, {
       model: modelId,
       input,
       response_format: 'wav',
@@ -161,7 +161,7 @@ export class Speaker {
   }
 
   /** Passes the upstream's audio on, at the pace of the slower side. */
-  async #pass(speech: Speech, request: object): Promise<void> {
+  async #pass(speech: Speech, characters: number, request: object): Promise<void> {
     const { upstream, network, signal, waitMs, takeWaiting, send, sendAudio, hasRoom } = this.#options;
     const onWaited = (ms: number) => {
       speech.waitedMs += ms;
@@ -175,7 +175,7 @@ export class Speaker {
       limits: this.#options.errorLimits,
     });
     let hasBegun = false;
-    for await (const { format, samples } of readPcm(answered, upstream)) {
+    for await (const { format, samples } of readPcm(answered, upstream, characters)) {
       if (!hasBegun) send('audio-start', format);
       hasBegun = true;
       speech.bytesOut += samples.length;
