@@ -160,7 +160,7 @@ function quick({ captures, models, toggles, onCpu }: Deps): Trouble[] {
             level: 'warn',
             says: 'Payload capture turned itself off after a disk error',
             short: 'capture off',
-            detail: failed.why,
+            detail: `${failed.why}; it is tried again by itself`,
             since: failed.at,
           },
         ];

@@ -2,7 +2,8 @@
  * Payload capture: writes the bodies of requests and answers to disk, for replay. It runs off the request path: the
  * calls of a CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory
  * that waits for the disk is bounded over all captures. Retention: the oldest captures are removed for new ones
- * (`capture-room.ts`, `sweeper.ts`). A full disk, or one that fails, switches capture off.
+ * (`capture-room.ts`, `sweeper.ts`). A full disk, or one that fails, switches capture off (`capture-retry.ts`: until it
+ * takes captures again).
  *
  * All writing and removing happens in jobs of one queue. Jobs never run at the same time, so a disk that hangs blocks
  * one thread of Node's pool instead of all four.

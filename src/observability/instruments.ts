@@ -1,6 +1,7 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
 import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
+import { createCaptureRetry } from '../capture/capture-retry.ts';
 import { createSweeper } from '../capture/sweeper.ts';
 import { createAccessLog, createStdoutLog } from './access-log.ts';
 import type { AnswerRecord } from './answer-record.ts';
@@ -48,23 +49,9 @@ export interface InstrumentsDeps extends PrometheusOptions {
 
 export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDeps): Instruments {
   const { log } = deps;
-  const toggles = createToggles({
-    metrics: config.metrics,
-    access_log: config.accessLog,
-    payload: config.payload,
-  });
   const metrics = createMetrics({ windowSec: config.metricsWindowSec });
   const prometheus = createPrometheus(deps);
-  let captureFailed: { at: Date; why: string } | null = null;
-  const capture = createCapture({
-    dir: config.payloadDir,
-    log,
-    maxBytes: config.payloadMaxGb * 1024 ** 3,
-    onFailure(error) {
-      captureFailed = { at: new Date(), why: error.message };
-      toggles.set('payload', false);
-    },
-  });
+  const { capture, toggles, failure, retry } = createSwitchedCapture(config, log);
   const sweeper = createSweeper({
     dir: config.payloadDir,
     isOpen: capture.isOpen,
@@ -101,15 +88,46 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     },
     beginCapture(requestId, at) {
       if (!toggles.get('payload')) return null;
-      captureFailed = null;
       return withoutVoices(capture.begin(requestId, at));
     },
-    captureFailure: () => captureFailed,
+    captureFailure: failure,
     async close() {
+      retry.cancel();
       await Promise.all([sweeper.close(), capture.close(), accessLog.close()]);
       prometheus.close();
     },
   };
+}
+
+/** The switches, and the capture that turns its own off when the disk fails, and on again once that takes captures. */
+function createSwitchedCapture(config: InstrumentsConfig, log: Logger) {
+  const { metrics, accessLog, payload, payloadDir: dir } = config;
+  const switches = createToggles({ metrics, access_log: accessLog, payload });
+  let failed: ReturnType<Instruments['captureFailure']> = null;
+  const turn = (on: boolean) => {
+    failed = null;
+    switches.set('payload', on);
+  };
+  const retry = createCaptureRetry({ dir, log, resume: () => turn(true) });
+  const capture = createCapture({
+    dir,
+    log,
+    maxBytes: config.payloadMaxGb * 1024 ** 3,
+    onFailure(error) {
+      turn(false);
+      failed = { at: new Date(), why: error.message };
+      retry.failed();
+    },
+  });
+  const toggles: Toggles = {
+    ...switches,
+    set(key, on) {
+      if (key !== 'payload') return switches.set(key, on);
+      retry.cancel(); // what the operator says stays
+      turn(on);
+    },
+  };
+  return { capture, toggles, failure: () => failed, retry };
 }
 
 const PROBES = ['/health', '/ready', '/metrics'];

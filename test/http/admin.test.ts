@@ -459,7 +459,7 @@ test('the first line says that all is well, or what is wrong and since when, the
     title: 'Disk full +3',
     said: [
       'bad: The disk is full since 03:04:05 0 B free',
-      'warn: Payload capture turned itself off after a disk error since 03:04:05 ENOSPC',
+      'warn: Payload capture turned itself off after a disk error since 03:04:05 ENOSPC; it is tried again by itself',
       'warn: It could not be loaded since 03:04:05',
       'warn: cjk runs on the CPU: The GPU failed: out of memory since 03:04:05 a full GPU is tried again, up to five times; a lost one needs a restart',
     ],
