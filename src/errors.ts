@@ -150,7 +150,7 @@ export const ERRORS = {
   unsupported_media_type: {
     kind: 'malformed',
     status: 415,
-    says: 'The type, encoding or character set of the body is not supported',
+    says: 'The {what} of the body is not supported: {expected}',
   },
   // The request itself.
   bad_request: { kind: 'malformed', says: 'The request cannot be understood' },
@@ -263,6 +263,8 @@ export interface GatewayErrorOptions {
   param?: string;
   /** Seconds for `Retry-After`; only refusals that a later retry may get past have it. */
   retryAfterSec?: number;
+  /** For `Accept-Encoding`: the codings in which a body may come (RFC 9110, section 15.5.16). */
+  acceptEncoding?: string;
   /** Further members of the `error` object; `heldBy` is `held_by` on the wire. */
   details?: Record<string, string | number>;
   /** What an upstream answered, in place of the kind and the status of the code. */
@@ -284,6 +286,7 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly provider: string;
   readonly param: string | null;
   readonly retryAfterSec: number | undefined;
+  readonly acceptEncoding: string | undefined;
   readonly details: Readonly<Record<string, string | number>>;
   readonly answered: UpstreamAnswer | undefined;
 
@@ -303,6 +306,7 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;
     this.retryAfterSec = options.retryAfterSec;
+    this.acceptEncoding = options.acceptEncoding;
     this.details = options.details ?? {};
   }
 }

@@ -1,7 +1,7 @@
 /** Reads the small forms of the admin pages: `multipart/form-data` (contract 4.6) and `x-www-form-urlencoded`. */
 import express, { type Request, type Response } from 'express';
 import multer from 'multer';
-import { httpRefusal } from '../http/server/refusals.ts';
+import { codingRefusal, mediaTypeRefusal } from '../http/server/refusals.ts';
 import { formRefusal } from '../http/upload/form-refusal.ts';
 import { continueIfAsked, isCoded } from '../http/upload/request-body.ts';
 import { BUDGETS } from '../limits/budgets.ts';
@@ -22,8 +22,9 @@ const parsers = [
  *   `invalid_form` or `invalid_value` for a form that is damaged or too large
  */
 export async function readForm(req: Request, res: Response): Promise<Readonly<Record<string, unknown>>> {
-  if (req.is(TYPES) === false && req.get('Content-Length') !== '0') throw httpRefusal(415);
-  if (req.is('multipart/form-data') && isCoded(req)) throw httpRefusal(415);
+  if (req.is(TYPES) === false && req.get('Content-Length') !== '0')
+    throw mediaTypeRefusal(req.get('Content-Type'), TYPES);
+  if (req.is('multipart/form-data') && isCoded(req)) throw codingRefusal(req.get('Content-Encoding') ?? '');
   continueIfAsked(req, res);
   for (const parse of parsers) {
     try {
@@ -31,7 +32,7 @@ export async function readForm(req: Request, res: Response): Promise<Readonly<Re
         parse(req, res, (error?: unknown) => (error ? reject(error) : resolve()));
       });
     } catch (error) {
-      throw formRefusal(error, LIMITS);
+      throw Object(error).status === 415 ? error : formRefusal(error, LIMITS);
     }
   }
   return { ...req.body };

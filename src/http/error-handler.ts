@@ -4,7 +4,10 @@ import type { Logger } from 'winston';
 import { NativeError } from '../engine/types.ts';
 import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
 import { notesOf } from './observe.ts';
-import { httpRefusal } from './server/refusals.ts';
+import { charsetRefusal, codingRefusal, httpRefusal } from './server/refusals.ts';
+
+/** The content codings that Express reads the small bodies in. */
+const READ_CODINGS = ['gzip', 'deflate', 'br'];
 
 /** The `error.type` of OpenAI's API for each kind. */
 const OPENAI_TYPE: Record<ErrorKind, string> = {
@@ -48,8 +51,10 @@ export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof NativeError && error.code === 'out_of_memory')
     return new GatewayError('out_of_memory', {}, { cause: error });
   // Errors of Express and its middleware have a status, such as those for a path that cannot be decoded or a body.
-  const { status, type } = Object(error) as { status?: unknown; type?: unknown };
+  const { status, type, encoding, charset } = Object(error) as Record<string, unknown>;
   if (type === 'request.aborted') return new GatewayError('client_left', {});
+  if (type === 'encoding.unsupported') return codingRefusal(String(encoding), READ_CODINGS);
+  if (type === 'charset.unsupported') return charsetRefusal(String(charset));
   if (typeof status === 'number' && status >= 400 && status < 500) return httpRefusal(status);
   return new GatewayError('internal_error', {}, { cause: error });
 }
@@ -108,6 +113,7 @@ export function errorHandler(log: Logger): ErrorRequestHandler {
     for (const name of OF_THE_CONTENT) res.removeHeader(name);
     if (error.retryAfterSec !== undefined) res.setHeader('Retry-After', error.retryAfterSec);
     else if (error.status >= 500 && !PASSING.has(error.code)) res.setHeader('X-Should-Retry', 'false');
+    if (error.acceptEncoding !== undefined) res.setHeader('Accept-Encoding', error.acceptEncoding);
     // The rest of the body will not arrive when the client waits for `100 Continue` or has stalled, and will not be
     // read when the gateway shuts down. The next request could then not be found on the connection, so it is closed.
     const isLast = error.code === 'shutting_down' || error.code === 'request_timeout';

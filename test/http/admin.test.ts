@@ -123,7 +123,13 @@ test('a toggle that is missing or wrong is refused by its name', async () => {
   await refusal(await post(admin, path), 400, 'key');
   const headers = { 'Content-Type': 'application/json' };
   const json = { body: '{"key":"metrics","value":"on"}', headers };
-  assert.equal((await refusal(await post(admin, path, json), 415)).code, 'unsupported_media_type');
+  const { code: ofJson, message } = await refusal(await post(admin, path, json), 415);
+  assert.equal(ofJson, 'unsupported_media_type');
+  assert.match(message, /"application\/json".*Expected multipart\/form-data or/);
+  const coded = { 'Content-Type': 'application/x-www-form-urlencoded', 'Content-Encoding': 'zip' };
+  const zipped = await post(admin, path, { body: 'key=metrics', headers: coded });
+  assert.equal(zipped.headers.get('Accept-Encoding'), 'gzip, deflate, br, identity');
+  assert.match((await refusal(zipped, 415)).message, /"zip".*Expected none, gzip, deflate, br/);
   const broken = { 'Content-Type': 'multipart/form-data; boundary=x' };
   const { code } = await refusal(await post(admin, path, { body: '--x\r\nnonsense', headers: broken }), 400);
   assert.equal(code, 'invalid_form');

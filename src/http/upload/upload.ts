@@ -10,7 +10,7 @@ import { GatewayError } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
 import { type Body, createByteShares } from '../../limits/byte-shares.ts';
 import { notesOf } from '../observe.ts';
-import { httpRefusal } from '../server/refusals.ts';
+import { codingRefusal } from '../server/refusals.ts';
 import { type Form, type FormReading, readUploadForm } from './form.ts';
 import { formRefusal, missingFile } from './form-refusal.ts';
 import {
@@ -123,7 +123,7 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
 /** Refuses what its head already shows to be of no use. */
 function assertForm(req: Request, field: string, maxBytes: number): void {
   if (!req.is('multipart/form-data')) throw new GatewayError('invalid_content_type', { field });
-  if (isCoded(req)) throw httpRefusal(415);
+  if (isCoded(req)) throw codingRefusal(req.get('Content-Encoding') ?? '');
   if (announcedBytes(req) > mostBytes(maxBytes)) throw uploadTooLarge(maxBytes);
 }
 
