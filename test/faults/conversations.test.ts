@@ -152,3 +152,24 @@ test('the result of a call that the conversation does not have is an error, as w
     ['assistant', 'tool'],
   );
 });
+
+test('audio in an item that nobody would hear is an error, and without its words an empty message', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk, TEXT);
+  const create = (part: object) =>
+    client.send({
+      type: 'conversation.item.create',
+      item: { type: 'message', role: 'user', content: [{ type: 'input_audio', ...part }] },
+    });
+  create({ audio: 'AAAA' });
+  const { error } = await client.event('error');
+  assert.equal(error.param, 'item.content.0.transcript');
+  assert.match(error.message, /input_audio_buffer\.append/);
+  for (const part of [
+    { audio: 'AAAA', transcript: 'Hi.' },
+    { audio: null, transcript: null },
+  ])
+    create(part);
+  assert.equal((await client.event('conversation.item.done')).item.content[0].transcript, 'Hi.');
+  await client.event('conversation.item.done', 2);
+});

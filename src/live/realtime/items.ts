@@ -36,6 +36,8 @@ const result = z.object({
   output: z.string(),
 });
 
+const HEARD_IN_BUFFER =
+  'Expected what is said in the audio; send audio that is to be heard with input_audio_buffer.append';
 const EXPECTED = 'Expected message, function_call or function_call_output';
 const itemSchema = z.discriminatedUnion('type', [message, call, result], { error: EXPECTED });
 
@@ -71,10 +73,12 @@ export function readItem(value: unknown, newId: (kind: 'item' | 'call') => strin
   }
 }
 
-function readPart({ type, text, transcript }: z.infer<typeof part>, at: readonly string[]): Part {
+function readPart({ type, text, audio, transcript }: z.infer<typeof part>, at: readonly string[]): Part {
   if (['input_text', 'output_text', 'text'].includes(type)) return { kind: 'text', text: text ?? '' };
   // Audio that comes as a whole is heard through the buffer. Here it is what was said, as histories are sent again.
   const isAudio = ['input_audio', 'output_audio', 'audio'].includes(type);
+  if (isAudio && audio && typeof transcript !== 'string')
+    throw invalidValue([...at, 'transcript'].join('.'), undefined, HEARD_IN_BUFFER);
   if (isAudio) return { kind: 'audio', text: transcript ?? '' };
   throw invalidValue(
     [...at, 'type'].join('.'),
