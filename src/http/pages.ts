@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type Express, type RequestHandler } from 'express';
 import { compressedFile, compressedFolder } from './compressed.ts';
+import { allowOnly } from './route-table.ts';
 
 /** The same relative path serves both `src/http` and `dist/http`. */
 const ASSETS = fileURLToPath(new URL('../../assets/', import.meta.url));
@@ -66,6 +67,7 @@ export function mountPages(app: Express): void {
   app.get('/', pageHeaders(), (_req, res) => res.redirect('./playground'));
   for (const [path, file] of Object.entries(PAGES))
     app.use(path, pageHeaders(path), withoutSlash, ...served(join(ASSETS, file)));
+  for (const path of ['/', ...Object.keys(PAGES)]) allowOnly(app, path, ['GET', 'HEAD']);
   for (const [name, path] of Object.entries(VENDOR))
     app.use(`/assets/vendor/${name}`, pageHeaders(), ...served(path));
   app.use('/assets', pageHeaders(), compressedFolder(ASSETS), serve(ASSETS));

@@ -25,14 +25,19 @@ export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
     const here = rows.filter((row) => row.path === path);
     const methods = here.flatMap(({ method }) => (method === 'all' ? ALL_METHODS : method.toUpperCase()));
     if (methods.includes('GET')) methods.push('HEAD');
-    router.options(path, (_req, res) => {
-      res.set('Allow', methods.join(', ')).status(204).end();
-    });
     for (const { method, chain, handler } of here)
       for (const name of method === 'all' ? ALL_VERBS : [method]) router[name](path, ...chain, handler);
-    router.all(path, (req, res) => {
-      res.setHeader('Allow', methods.join(', '));
-      throw new GatewayError('method_not_allowed', { method: req.method, allowed: methods.join(' or ') });
-    });
+    allowOnly(router, path, methods);
   }
+}
+
+/** Answers the methods that the path does not have. What it has is mounted before. */
+export function allowOnly(router: IRouter, path: string, methods: readonly string[]): void {
+  router.options(path, (_req, res) => {
+    res.set('Allow', methods.join(', ')).status(204).end();
+  });
+  router.all(path, (req, res) => {
+    res.setHeader('Allow', methods.join(', '));
+    throw new GatewayError('method_not_allowed', { method: req.method, allowed: methods.join(' or ') });
+  });
 }

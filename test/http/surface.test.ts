@@ -68,7 +68,19 @@ test('the bare address, and that with a slash behind it, lead a browser to the p
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff', method);
   }
   assert.equal((await fetch(gateway.base)).url, `${gateway.base}/playground`);
-  assert.equal((await fetch(gateway.base, { method: 'POST' })).status, 404);
+});
+
+test('pages have the methods of pages, as a health check that sends OPTIONS sees', async () => {
+  await using gateway = await startGateway();
+  for (const path of ['/', '/playground', '/docs', '/admin']) {
+    const seen = async (method: string) => {
+      const { status, headers } = await fetch(gateway.base + path, { method });
+      return [status, headers.get('Allow')];
+    };
+    assert.deepEqual(await seen('OPTIONS'), [204, 'GET, HEAD'], path);
+    for (const method of ['POST', 'PUT', 'DELETE'])
+      assert.deepEqual(await seen(method), [405, 'GET, HEAD'], `${method} ${path}`);
+  }
 });
 
 test('the path of a proxy is where a server must name it, if the proxy is believed and it is a path', async () => {
