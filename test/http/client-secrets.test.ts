@@ -77,6 +77,26 @@ test('a secret opens live sessions with the settings that it was made with, seve
   }
 });
 
+test('a secret of the beta for a conversation opens one, with its settings and the names of the beta', async () => {
+  await using gateway = await startGateway({ env });
+  const asked = {
+    model: 'gpt-4o-realtime-preview',
+    voice: 'verse',
+    modalities: ['text'],
+    instructions: 'Hm.',
+  };
+  const response = await ask(gateway, asked, { path: '/v1/realtime/sessions' });
+  assert.equal(response.status, 200, await response.clone().text());
+  const { client_secret: secret, ...session } = await json(response);
+  for (const [name, value] of Object.entries(asked)) assert.deepEqual(session[name], value, name);
+  const protocols = ['realtime', `openai-insecure-api-key.${secret.value}`, 'openai-beta.realtime-v1'];
+  await using client = await connectLive(gateway, { protocols, query: '?model=gpt-4o-realtime-preview' });
+  const { session: begun } = await client.event('session.created');
+  for (const [name, value] of Object.entries(asked)) assert.deepEqual(begun[name], value, name);
+  const bad = await ask(gateway, { modalities: ['smell'] }, { path: '/v1/realtime/sessions' });
+  assert.deepEqual([bad.status, (await json(bad)).error.code], [400, 'invalid_value']);
+});
+
 test('what a secret sets are defaults, which the session may change', async () => {
   await using gateway = await startGateway({ env });
   await using client = await connectLive(gateway, {

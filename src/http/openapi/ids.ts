@@ -15,6 +15,7 @@ export const OPERATION_IDS: Readonly<Record<string, string>> = {
   'get /v1/realtime': 'openLiveSession',
   'post /v1/realtime/client_secrets': 'createRealtimeClientSecret',
   'post /v1/realtime/transcription_sessions': 'createRealtimeTranscriptionSession',
+  'post /v1/realtime/sessions': 'createRealtimeSession',
   'post /v1/audio/translations': 'createTranslation',
   'post /v1/audio/alignments': 'createAlignment',
   'post /asr': 'createAsrTranscription',

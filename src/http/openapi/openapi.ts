@@ -254,11 +254,11 @@ export const clientSecretSchema = z.looseObject({ ...secret, session }).meta({ i
 
 export const betaSessionSchema = z
   .looseObject({
-    object: z.literal('realtime.transcription_session'),
+    object: z.enum(['realtime.transcription_session', 'realtime.session']),
     id: z.string(),
     client_secret: z.looseObject(secret),
   })
-  .meta({ id: 'BetaTranscriptionSession' });
+  .meta({ id: 'BetaSession' });
 
 export const warningSchema = z
   .looseObject({ type: z.literal('warning'), code: z.string(), message: z.string() })

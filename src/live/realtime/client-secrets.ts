@@ -14,6 +14,8 @@ import {
   type Beginning,
   type ConversationState,
   firstConversation,
+  fromBetaConversation,
+  shownBetaConversation,
   shownConversation,
   shownOutput,
   updatedConversation,
@@ -27,6 +29,7 @@ import {
   fromBeta,
   type LiveServing,
   requireServed,
+  type SessionUpdate,
   sessionUpdate,
   shownBetaSession,
   shownSession,
@@ -66,7 +69,7 @@ export interface ClientSecretDeps {
   gracefulStop: GracefulStop;
 }
 
-/** `POST /v1/realtime/client_secrets`, and the beta's `POST /v1/realtime/transcription_sessions`. */
+/** `POST /v1/realtime/client_secrets`, and the beta's `/v1/realtime/transcription_sessions` and `/v1/realtime/sessions`. */
 export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
   // A body of any type is read as JSON. If a body without a type were skipped, its settings would be lost silently.
   const chain = [express.json({ limit: deps.limits.bodyBytes, type: () => true })];
@@ -75,24 +78,40 @@ export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
       method: 'post',
       path: '/v1/realtime/client_secrets',
       chain,
-      handler: issueSecret(deps, { beta: false }),
+      handler: issueSecret(deps, read),
     },
     {
       method: 'post',
       path: '/v1/realtime/transcription_sessions',
       chain,
-      handler: issueSecret(deps, { beta: true }),
+      handler: issueSecret(deps, (body) => readBeta(body, null)),
+    },
+    {
+      method: 'post',
+      path: '/v1/realtime/sessions',
+      chain,
+      handler: issueSecret(deps, (body) =>
+        readBeta(body, updatedConversation(firstConversation(null), fromBetaConversation(body))),
+      ),
     },
   ];
 }
 
+/** What a secret is asked for with. */
+interface Asked {
+  beta: boolean;
+  update: SessionUpdate;
+  seconds: number;
+  conversation: ConversationState | null;
+}
+
 function issueSecret(
   { secrets, live, gracefulStop }: ClientSecretDeps,
-  { beta }: { beta: boolean },
+  readBody: (body: unknown) => Asked,
 ): RequestHandler {
   return (req, res) => {
     gracefulStop.assertServing();
-    const { update, seconds, conversation } = beta ? readBeta(req.body ?? {}) : read(req.body ?? {});
+    const { beta, update, seconds, conversation } = readBody(req.body ?? {});
     const { aliases } = live.transcription;
     const state = updated(firstState(undefined), update);
     const settings = toLiveSettings(state, aliases);
@@ -104,25 +123,30 @@ function issueSecret(
       expires_at: Math.floor(Date.now() / 1000) + seconds,
     };
     res.set('Cache-Control', 'no-store');
-    const shown = { id: newId('sess'), warnings, aliases, ...conversationOf(conversation) };
+    const shown = { id: newId('sess'), warnings, aliases, ...conversationOf(conversation, beta) };
     if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
     else res.json({ ...secret, session: shownSession(state, shown) });
   };
 }
 
-const conversationOf = (state: ConversationState | null) =>
-  state && { conversation: { members: shownConversation(state), output: shownOutput(state) } };
+const conversationOf = (state: ConversationState | null, beta: boolean) =>
+  state && {
+    conversation: {
+      members: beta ? shownBetaConversation(state) : shownConversation(state),
+      output: shownOutput(state),
+    },
+  };
 
-function read(body: unknown) {
+function read(body: unknown): Asked {
   const { session, expires_after: expires } = checked(clientSecretRequest, body, []);
   const sent: unknown = Object(body).session;
   const conversation =
     session?.type === 'realtime' ? updatedConversation(firstConversation(null), sent) : null;
-  return { update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual, conversation };
+  return { beta: false, update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual, conversation };
 }
 
-function readBeta(body: unknown) {
+function readBeta(body: unknown, conversation: ConversationState | null): Asked {
   const { client_secret: asked, ...session } = checked(transcriptionSessionRequest, body, []);
   const expires = asked?.expires_at ?? asked?.expires_after;
-  return { update: fromBeta(session), seconds: expires?.seconds ?? LIFETIME.usual, conversation: null };
+  return { beta: true, update: fromBeta(session), seconds: expires?.seconds ?? LIFETIME.usual, conversation };
 }

@@ -51,4 +51,11 @@ export const livePaths = (): ZodOpenApiPathsObject =>
         responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
       },
     },
+    '/v1/realtime/sessions': {
+      post: {
+        summary: 'the same for a conversation, in the form of OpenAI’s beta',
+        body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
+        responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
+      },
+    },
   });
