@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Ffmpeg } from '../src/audio/ffmpeg-process.ts';
 import { findFfmpeg } from '../src/audio/find-ffmpeg.ts';
 import { type OpenAudioOptions, openAudio } from '../src/audio/open.ts';
+import { sniffFile } from '../src/audio/sniff-file.ts';
 import { type NativeAudioFile, NativeError } from '../src/engine/types.ts';
 import { GatewayError } from '../src/errors.ts';
 import { until } from './until.ts';
@@ -140,7 +141,7 @@ export function createFakeEngine(options: { failAtRead?: number; error?: Error }
       let [at, reads] = [0, 0];
       engine.opened += 1;
       return {
-        info: { format: 'wav', sampleRate: RATE, channels: 1, durationSec },
+        info: { sampleRate: RATE, channels: 1, durationSec },
         lost: [],
         sides: null,
         async read(maxSamples) {
@@ -172,7 +173,8 @@ export async function collect(path: string, options: OpenAudioOptions) {
     samples.set(block, at);
     at += block.length;
   }
-  const { format, durationSec, track, lost = [] } = source;
+  const { durationSec, track, lost = [] } = source;
+  const { name: format } = await sniffFile(path, undefined);
   return { samples, blocks, format, durationSec, track, lost };
 }
 

@@ -7,7 +7,7 @@
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { BLOCK_SAMPLES } from '../../src/audio/decoder.ts';
+import { openAudio } from '../../src/audio/open.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type Chunk, DEFAULT_LIMITS, speechChunks } from '../../src/transcription/speech/chunks.ts';
@@ -72,18 +72,13 @@ async function search(audio: string): Promise<{ found: Chunk[]; searchSec: numbe
   const voiceActivity = await engine.loadVoiceActivity({
     path: join(config.modelDir, 'ggml-silero-v6.2.0.bin'),
   });
-  const file = await engine.openAudio(audio);
-  async function* blocks() {
-    let block = await file.read(BLOCK_SAMPLES);
-    for (; block !== null; block = await file.read(BLOCK_SAMPLES)) yield block;
-  }
+  await using source = await openAudio(audio, { engine, ffmpeg: null, maxAudioSec: HOUR_SEC });
   const begin = performance.now();
   const found: Chunk[] = [];
   const { signal } = new AbortController();
   const limits = { ...DEFAULT_LIMITS, ...recognizer.limits(LANGUAGE) };
-  for await (const chunk of speechChunks(blocks(), voiceActivity, { signal, onBlock() {}, limits }))
+  for await (const chunk of speechChunks(source.blocks(), voiceActivity, { signal, onBlock() {}, limits }))
     found.push(chunk);
-  file.close();
   return { found, searchSec: (performance.now() - begin) / 1000 };
 }
 

@@ -34,7 +34,7 @@ const request = () =>
   upload(`${gateway.base}/v1/audio/transcriptions`, audio, { model: 'multilingual-base', language: 'en' });
 
 async function readSamples(): Promise<Float32Array> {
-  const file = await engine.openAudio(audio);
+  const file = await engine.openAudio(audio, 'wav');
   const samples = await file.read(Math.ceil(seconds) * 16_000);
   file.close();
   return samples ?? new Float32Array();

@@ -38,41 +38,9 @@ constexpr std::chrono::milliseconds kMaxTurn{50};
   throw Failure(StatusCode::bad_audio, reason);
 }
 
-std::vector<uint8_t> read_at(std::FILE* file, size_t offset) {
-  std::vector<uint8_t> bytes(kSniffBytes);
-  if (std::fseek(file, static_cast<long>(offset), SEEK_SET) != 0)
-    return {};
-  bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file));
-  return bytes;
-}
-
-AudioFormat sniff_file(std::FILE* file) {
-  auto head = read_at(file, 0);
-  if (head.empty())
-    bad_audio("The audio file is empty");
-  const size_t zeros = zero_bytes(head);
-  const size_t tag = tag_bytes(std::span(head).subspan(zeros));
-  if (tag > 0)
-    head = read_at(file, zeros + tag);
-  const auto format = sniff_audio(head);
-  if (!format)
-    bad_audio("The file is not WAV, MP3, FLAC or Ogg Vorbis audio");
-  return *format;
-}
-
-ma_encoding_format encoding(AudioFormat format) {
-  switch (format) {
-  case AudioFormat::wav:
-    return ma_encoding_format_wav;
-  case AudioFormat::mp3:
-    return ma_encoding_format_mp3;
-  case AudioFormat::flac:
-    return ma_encoding_format_flac;
-  case AudioFormat::vorbis:
-    return ma_encoding_format_vorbis;
-  }
-  return ma_encoding_format_unknown;
-}
+// In the order of AudioFormat.
+constexpr std::array kEncodings{ma_encoding_format_wav, ma_encoding_format_mp3, ma_encoding_format_flac,
+                                ma_encoding_format_vorbis};
 
 std::vector<float> take_from(std::vector<float>& ready, size_t max_samples) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(max_samples, ready.size()));
@@ -146,7 +114,7 @@ class AudioFile::Decoder {
     // The decoder keeps the channels and the rate of the file, because the samples must be made sane before
     // any filter gets them.
     auto config = ma_decoder_config_init(ma_format_f32, 0, 0);
-    config.encodingFormat = encoding(format_);
+    config.encodingFormat = kEncodings.at(static_cast<size_t>(format_));
     config.allocationCallbacks = allocation(limits_);
     // stb_vorbis opens the file itself, because otherwise it reads the whole header again and again.
     const auto result = format_ == AudioFormat::vorbis
@@ -170,7 +138,8 @@ class AudioFile::Decoder {
 
   void require_readable() const {
     if (!opened_.is_open)
-      bad_audio(std::string("The file is broken or not ") + audio_format_name(format_) + " audio");
+      bad_audio(std::string("The file is broken or not ") +
+                kAudioFormatNames.at(static_cast<size_t>(format_)) + " audio");
     if (!has_channels())
       bad_audio("The audio has " + std::to_string(channels) + " channels; 1 to 32 can be read");
     if (!has_rate())
@@ -322,7 +291,7 @@ class AudioFile::Decoder {
   std::vector<float> frames_;
 };
 
-AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int channel) {
+AudioFile::AudioFile(const std::string& path, AudioFormat format, const CancelToken& cancel, int channel) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     bad_audio("The audio file cannot be read");
@@ -330,11 +299,8 @@ AudioFile::AudioFile(const std::string& path, const CancelToken& cancel, int cha
   FilePtr file(std::fopen(path.c_str(), "rb"));
   if (!file)
     bad_audio("The audio file cannot be read");
-  const auto format = sniff_file(file.get());
-  if (std::fseek(file.get(), 0, SEEK_SET) != 0)
-    bad_audio("The audio file cannot be read");
   decoder_ = std::make_unique<Decoder>(path, std::move(file), bytes, format, channel, cancel);
-  info_ = {format, decoder_->rate, decoder_->channels, decoder_->header_duration(bytes)};
+  info_ = {decoder_->rate, decoder_->channels, decoder_->header_duration(bytes)};
   while (!decode(1, cancel)) {
   }
   if (ready_.empty())

@@ -1,13 +1,18 @@
 #pragma once
 
-#include "audio/format.h"
 #include "cancel.h"
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace voxgate {
+
+// What the addon decodes. The gateway recognizes the files (`src/audio/sniff.ts`).
+enum class AudioFormat { wav, mp3, flac, vorbis };
+inline constexpr std::array<const char*, 4> kAudioFormatNames{"wav", "mp3", "flac", "vorbis"};
 
 // An audio file that is read from front to back as 16 kHz mono float32: finite, in -1..1, the average of the
 // file's channels (or half the difference of two that cancel each other in it) or one of them. Only one
@@ -20,7 +25,6 @@ namespace voxgate {
 class AudioFile {
  public:
   struct Info {
-    AudioFormat format;
     int sample_rate;
     int channels;
     double duration_sec; // the duration in the header; negative if only decoding would show it
@@ -37,7 +41,8 @@ class AudioFile {
 
   // Also decodes the first block, so that a file without samples fails here. `channel` counts from 0. A file
   // that has no such channel gives the average of all, and its info says how many it has.
-  explicit AudioFile(const std::string& path, const CancelToken& cancel = {}, int channel = kAllChannels);
+  AudioFile(const std::string& path, AudioFormat format, const CancelToken& cancel = {},
+            int channel = kAllChannels);
   ~AudioFile();
 
   const Info& info() const { return info_; }

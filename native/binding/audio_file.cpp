@@ -3,6 +3,8 @@
 #include "binding/convert.h"
 #include "binding/errors.h"
 
+#include <algorithm>
+
 namespace voxgate {
 namespace {
 
@@ -10,6 +12,14 @@ constexpr int kMaxBlockSamples = 16 * 1024 * 1024; // the most samples of one re
 
 // The argument that the open job passes to the constructor; JavaScript cannot make one.
 using Opened = std::shared_ptr<AudioFile>;
+
+AudioFormat read_format(Napi::Object options) {
+  const auto name = read_string(options, "format");
+  const auto found = std::ranges::find(kAudioFormatNames, name);
+  if (found == kAudioFormatNames.end())
+    throw argument_error(options.Env(), "wav, mp3, flac or vorbis", "format", options.Get("format"));
+  return static_cast<AudioFormat>(found - kAudioFormatNames.begin());
+}
 
 } // namespace
 
@@ -26,12 +36,13 @@ void AudioFileObject::define(Napi::Env env, Napi::Object exports) {
 Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const auto options = read_object(info, 0, "options");
   const auto path = read_string(options, "path");
+  const auto format = read_format(options);
   const int channel = read_integer(options, "channel", AudioFile::kAllChannels, AudioFile::kMaxChannels - 1);
   const auto env = info.Env();
   KeptAlive kept;
   return start_job(env, Environment::of(env).decoders(), std::move(kept), StatusCode::bad_audio,
-                   [path, channel](const Job& job) -> Result {
-                     auto file = std::make_shared<AudioFile>(path, *job.cancel, channel);
+                   [path, format, channel](const Job& job) -> Result {
+                     auto file = std::make_shared<AudioFile>(path, format, *job.cancel, channel);
                      return [file, job](Napi::Env e) -> Napi::Value {
                        Opened opened = file;
                        return job.environment->audio_file_class.New(
@@ -50,7 +61,6 @@ AudioFileObject::AudioFileObject(const Napi::CallbackInfo& info) : Wrapped<Audio
 Napi::Value AudioFileObject::info(const Napi::CallbackInfo& info) {
   const auto env = info.Env();
   auto object = Napi::Object::New(env);
-  object.Set("format", audio_format_name(info_.format));
   object.Set("sampleRate", info_.sample_rate);
   object.Set("channels", info_.channels);
   if (info_.duration_sec < 0)

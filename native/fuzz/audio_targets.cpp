@@ -1,5 +1,5 @@
-// Any bytes as an audio file, with its limits. The last byte of an input is no part of the file: it says how
-// much is read at a time, and before which read the call is cancelled.
+// Any bytes as an audio file of each format, with its limits. The last byte of an input is no part of the
+// file: it says how much is read at a time, and before which read the call is cancelled.
 #include "target.h"
 
 #include "audio/audio_file.h"
@@ -15,10 +15,10 @@ namespace {
 constexpr std::array<size_t, 4> kReads{1, 161, 4096, 100000};
 constexpr int kMaxReads = 64;
 
-void read_file(const std::string& path, size_t size, int cancelled_read) {
+void read_file(const std::string& path, AudioFormat format, size_t size, int cancelled_read) {
   CancelToken cancel;
   try {
-    AudioFile file(path, cancel);
+    AudioFile file(path, format, cancel);
     REQUIRE(file.info().channels > 0 && file.info().sample_rate > 0);
     bool ended = false;
     for (int i = 1; i <= kMaxReads; ++i) {
@@ -35,12 +35,12 @@ void read_file(const std::string& path, size_t size, int cancelled_read) {
   }
 }
 
-void run(Bytes input) {
+template <AudioFormat kFormat> void run(Bytes input) {
   if (input.empty())
     return;
   const uint8_t choice = input.back();
   const auto& path = write_input(input.first(input.size() - 1));
-  read_file(path, kReads[choice & 3], choice >> 2 & 7);
+  read_file(path, kFormat, kReads[choice & 3], choice >> 2 & 7);
 }
 
 std::string read_whole(std::string file, uint8_t choice) {
@@ -100,9 +100,9 @@ std::vector<std::string> vorbis_seeds() {
 
 } // namespace
 
-extern const Target kWav{"wav", run, wav_seeds};
-extern const Target kMp3{"mp3", run, no_seeds};
-extern const Target kFlac{"flac", run, no_seeds};
-extern const Target kVorbis{"vorbis", run, vorbis_seeds};
+extern const Target kWav{"wav", run<AudioFormat::wav>, wav_seeds};
+extern const Target kMp3{"mp3", run<AudioFormat::mp3>, no_seeds};
+extern const Target kFlac{"flac", run<AudioFormat::flac>, no_seeds};
+extern const Target kVorbis{"vorbis", run<AudioFormat::vorbis>, vorbis_seeds};
 
 } // namespace voxgate::fuzz

@@ -49,10 +49,18 @@ std::string sine(double hertz, uint32_t rate, double seconds) {
   return data;
 }
 
+// As the gateway recognizes files that are whole.
+AudioFormat format_of(const std::string& bytes) {
+  return bytes.starts_with("RIFF")   ? AudioFormat::wav
+         : bytes.starts_with("fLaC") ? AudioFormat::flac
+         : bytes.starts_with("OggS") ? AudioFormat::vorbis
+                                     : AudioFormat::mp3;
+}
+
 std::vector<float> decode(const std::string& bytes) {
   const auto path = temporary("audio");
   write_file(path, bytes);
-  AudioFile file(path);
+  AudioFile file(path, format_of(bytes));
   std::vector<float> all;
   for (auto block = file.read(1000); !block.empty(); block = file.read(1000))
     all.insert(all.end(), block.begin(), block.end());
@@ -69,8 +77,8 @@ float loudness(std::span<const float> samples) {
 } // namespace
 
 TEST("audio: the sample that comes with whisper.cpp is read whole") {
-  AudioFile file(VOXGATE_SAMPLE_MP3);
-  CHECK(file.info().format == AudioFormat::mp3 && file.info().channels == 1);
+  AudioFile file(VOXGATE_SAMPLE_MP3, AudioFormat::mp3);
+  CHECK(file.info().channels == 1);
   CHECK(file.read(16000 * 60).size() == 176000);
   CHECK(file.read(1).empty());
 }
@@ -133,7 +141,7 @@ TEST("audio: half the difference of two channels stands beside each sample; of o
   for (const uint32_t rate : {16000U, 44100U}) {
     const auto path = temporary("sides");
     write_file(path, stereo(rate, 1, tone, beside));
-    AudioFile file(path);
+    AudioFile file(path, AudioFormat::wav);
     while (!file.decode(16000)) {
     }
     const auto sides = file.take_sides(16000);
@@ -144,7 +152,7 @@ TEST("audio: half the difference of two channels stands beside each sample; of o
       const double right = samples[i] - sides[i];
       CHECK(is_edge || std::fabs(right - 16000.0 / 32768 * beside(static_cast<double>(i) / 16000)) < 0.002);
     }
-    AudioFile left(path, {}, 0);
+    AudioFile left(path, AudioFormat::wav, {}, 0);
     while (!left.decode(16000)) {
     }
     CHECK(left.take_sides(16000).empty());
@@ -206,7 +214,7 @@ TEST("audio: one channel is read alone, and one that the file lacks is the avera
   const auto path = temporary("audio");
   write_file(path, wav({.channels = 2}, data));
   const auto level = [&](int channel) {
-    AudioFile file(path, {}, channel);
+    AudioFile file(path, AudioFormat::wav, {}, channel);
     CHECK(file.info().channels == 2);
     const auto samples = file.read(100000);
     CHECK(samples.size() == 16000);
@@ -221,7 +229,7 @@ TEST("audio: one channel is read alone, and one that the file lacks is the avera
 TEST("audio: a placeholder for the size is not a duration") {
   const auto path = temporary("audio");
   write_file(path, wav({.data_bytes = 0x7FFFF000}, sine(440, 16000, 0.5)));
-  AudioFile file(path);
+  AudioFile file(path, AudioFormat::wav);
   CHECK(file.info().duration_sec < 0.6);
   CHECK(file.read(100000).size() == 8000);
 }
@@ -246,8 +254,8 @@ TEST("audio: a file that cannot be used is bad_audio") {
   };
   for (const auto& bytes : broken)
     CHECK(failure_of([&] { decode(bytes); }) == StatusCode::bad_audio);
-  CHECK(failure_of([] { AudioFile file(temporary("missing")); }) == StatusCode::bad_audio);
-  CHECK(failure_of([] { AudioFile file("/"); }) == StatusCode::bad_audio);
+  CHECK(failure_of([] { AudioFile file(temporary("missing"), AudioFormat::wav); }) == StatusCode::bad_audio);
+  CHECK(failure_of([] { AudioFile file("/", AudioFormat::wav); }) == StatusCode::bad_audio);
 }
 
 TEST("audio: as many channels and as low and high rates are read as may be, and no more") {
@@ -257,18 +265,6 @@ TEST("audio: as many channels and as low and high rates are read as may be, and 
     decode(wav(good, data));
   for (const WavHeader& bad : {WavHeader{.channels = 33}, WavHeader{.rate = 1999}, WavHeader{.rate = 384001}})
     CHECK(failure_of([&] { decode(wav(bad, data)); }) == StatusCode::bad_audio);
-}
-
-TEST("audio: a frame of MP3 is looked for in the first 4 KiB behind zeros and no farther") {
-  const std::string frame = std::string("\xFF\xFB\x90\x00", 4) + std::string(413, '\0');
-  const auto format = [&frame](size_t zeros, size_t before) {
-    const auto bytes = std::string(zeros, '\0') + std::string(before, 'x') + frame + frame;
-    return sniff_audio({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
-  };
-  for (const size_t zeros : {0U, 60'000U}) {
-    CHECK(format(zeros, 4095) == AudioFormat::mp3);
-    CHECK(!format(zeros, 4096));
-  }
 }
 
 TEST("audio: lengths in a Vorbis header that overflow are bad_audio") {
@@ -306,7 +302,7 @@ TEST("audio: damaged and cut files end and never crash") {
 TEST("audio: a file whose reading was cancelled does not pass for one that ends there") {
   const auto path = temporary("audio");
   write_file(path, wav({}, sine(440, 16000, 3)));
-  AudioFile file(path);
+  AudioFile file(path, AudioFormat::wav);
   CancelToken cancel;
   CHECK(file.read(1000, cancel).size() == 1000);
   cancel.cancel();

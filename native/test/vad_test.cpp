@@ -21,7 +21,7 @@ namespace {
 // The streams are speech (all of the sample), 4 s of it clipped, 4 s of it hardly audible, noise, and
 // silence.
 std::vector<std::vector<float>> streams() {
-  AudioFile file(VOXGATE_SAMPLE_MP3);
+  AudioFile file(VOXGATE_SAMPLE_MP3, AudioFormat::mp3);
   const auto speech = file.read(16000 * 11);
   std::vector<std::vector<float>> result(5, {speech.begin(), speech.begin() + 16000 * 4});
   result[0] = speech;
@@ -206,7 +206,7 @@ TEST("vad: every cut and changed header of the real file is refused") {
 
 TEST("vad: blocks of a stream give what one call gives") {
   SileroVad vad(weights_from("VOXGATE_TEST_VAD"));
-  AudioFile file(VOXGATE_SAMPLE_MP3);
+  AudioFile file(VOXGATE_SAMPLE_MP3, AudioFormat::mp3);
   const auto samples = file.read(16000 * 20);
   const auto whole = vad.probabilities(samples, true, CancelToken());
   CHECK(whole.size() == (samples.size() + 511) / 512);

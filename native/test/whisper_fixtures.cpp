@@ -24,7 +24,7 @@ std::vector<float> noise(size_t count) {
 }
 
 std::vector<float> speech() {
-  AudioFile file(VOXGATE_SAMPLE_MP3);
+  AudioFile file(VOXGATE_SAMPLE_MP3, AudioFormat::mp3);
   return file.read(16000 * 30);
 }
 

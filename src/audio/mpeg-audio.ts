@@ -3,7 +3,7 @@
  * rates; version 2.5 has rates of a quarter) and of AAC in ADTS (ISO 13818-7, section 6.2). Pure.
  */
 
-export type MpegCodec = 'mpeg' | 'adts';
+export type MpegCodec = 'mp2' | 'mp3' | 'adts';
 
 interface Frame {
   codec: MpegCodec;
@@ -39,7 +39,7 @@ function mpegFrameAt(bytes: Buffer, at: number): Frame | null {
   const samples = isLayer3 && !isFirst ? 576 : 1152;
   const padding = (rates >> 1) & 1;
   return {
-    codec: 'mpeg',
+    codec: isLayer3 ? 'mp3' : 'mp2',
     length: Math.floor(((samples / 8) * bitrate * 1000) / rate) + padding,
     kind: `${version} ${isLayer3} ${rate}`,
   };

@@ -1,5 +1,5 @@
 /** Decodes audio with the addon, on threads of the addon. */
-import { type NativeEngine, NativeError } from '../engine/types.ts';
+import { type NativeEngine, NativeError, type NativeFormat } from '../engine/types.ts';
 import { closedWhileRead, type Decoder, type DecoderLimits, type Loss, SAMPLE_RATE } from './decoder.ts';
 import { refuseChannels } from './refusal.ts';
 
@@ -9,11 +9,12 @@ import { refuseChannels } from './refusal.ts';
  */
 export async function openNativeDecoder(
   path: string,
+  format: NativeFormat,
   engine: Pick<NativeEngine, 'openAudio'>,
   limits: DecoderLimits,
 ): Promise<Decoder> {
   const { blockSamples, channel, signal } = limits;
-  const file = await engine.openAudio(path, { signal, channel });
+  const file = await engine.openAudio(path, format, { signal, channel });
   if (channel !== undefined && file.info.channels !== 2) {
     file.close();
     throw refuseChannels(file.info.channels, limits);

@@ -3,7 +3,7 @@
  * the formats that it reads, and ffmpeg, where there is one, decodes the others and the rare encodings in a known
  * container.
  */
-import type { NativeEngine } from '../engine/types.ts';
+import type { NativeEngine, NativeFormat } from '../engine/types.ts';
 import {
   BLOCK_SAMPLES,
   type Channel,
@@ -33,8 +33,6 @@ export interface OpenAudioOptions extends FfmpegOptions {
 }
 
 export interface AudioSource extends AsyncDisposable {
-  /** The container format of the content, such as `wav` or `mp4`. */
-  readonly format: string;
   /** The duration that the header gives, in seconds; null when only decoding would show it. */
   readonly durationSec: number | null;
   /** The number of the audio track, from 0, where the file has several; absent where it has one. */
@@ -62,7 +60,7 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
   const container = await sniffFile(path, signal);
   const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, channelField, track, signal };
   const opened =
-    (container.native ? await openNatively(path, options, limits) : null) ??
+    (container.native && (await openNatively(path, container.native, options, limits))) ??
     (await openWithFfmpeg(path, container, options, limits));
   try {
     return createSource(container, opened, limits);
@@ -75,11 +73,12 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
 /** Null when the addon cannot decode the encoding, or when the header says that there is no audio. */
 async function openNatively(
   path: string,
+  format: NativeFormat,
   { engine }: OpenAudioOptions,
   limits: DecoderLimits,
 ): Promise<Opened | null> {
   try {
-    const decoder = await openNativeDecoder(path, engine, limits);
+    const decoder = await openNativeDecoder(path, format, engine, limits);
     if (limits.track) await decoder.close();
     requireTrack(limits.track, 1);
     return await readFirst(decoder);
@@ -122,7 +121,6 @@ function createSource(
   }
 
   return {
-    format: container.name,
     track,
     get durationSec() {
       return decoder.durationSec;

@@ -18,7 +18,7 @@ import {
 } from './sniff.ts';
 
 const MAX_TAGS = 8;
-/** Decoders pass over so many zeros before the first frame; the addon's number is `kSniffBytes`. */
+/** Decoders pass over so many zeros before the first frame. */
 const PASSED_ZEROS = 64 * 1024;
 /** More zeros before the first frame are not looked through: a file that was lost has nothing else. */
 const MAX_ZEROS = 16 * 1024 * 1024;
@@ -48,7 +48,7 @@ export async function sniffFile(path: string, signal: AbortSignal | undefined): 
     const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
     const edits = [...(chunk?.edits ?? []), ...slips];
     if (zeros > PASSED_ZEROS) edits.push({ at: 0, remove: zeros, insert: new Uint8Array(0) });
-    return edits.length === 0 ? whole : { ...whole, native: false, edits, lost: lossesOf(slips) };
+    return edits.length === 0 ? whole : { ...whole, native: null, edits, lost: lossesOf(slips) };
   } finally {
     await file.close();
   }

@@ -4,6 +4,7 @@
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
 
+import type { NativeFormat } from '../engine/types.ts';
 import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';
 import { mpegCodecOf } from './mpeg-audio.ts';
@@ -13,8 +14,8 @@ export interface Container {
   name: string;
   /** ffmpeg's name of the one demuxer that may read it. */
   demuxer: string;
-  /** True when the addon decodes the usual encodings in this container. */
-  native: boolean;
+  /** What the addon decodes it as, in the usual encodings; null where it does not. */
+  native: NativeFormat | null;
   /** True where the file is known to be damaged. */
   isDamaged?: boolean;
   /** True where several streams follow one another. ffmpeg reads the clock of each as if it were that of the first. */
@@ -29,15 +30,16 @@ export interface Container {
   lost?: readonly Loss[];
 }
 
-function container(name: string, demuxer: string, native = false): Container {
+function container(name: string, demuxer: string, native: NativeFormat | null = null): Container {
   return Object.freeze({ name, demuxer, native });
 }
 
-const WAV = container('wav', 'wav', true);
-const MP3 = container('mp3', 'mp3', true);
-const FLAC = container('flac', 'flac', true);
+const WAV = container('wav', 'wav', 'wav');
+const MP3 = container('mp3', 'mp3', 'mp3');
+const MP2 = container('mp2', 'mp3');
+const FLAC = container('flac', 'flac', 'flac');
 /** Only if all of it is one stream, which its pages show. */
-export const VORBIS = container('ogg vorbis', 'ogg', true);
+export const VORBIS = container('ogg vorbis', 'ogg', 'vorbis');
 export const OGG = container('ogg', 'ogg');
 const AAC = container('aac', 'aac');
 const AC3 = container('ac3', 'ac3');
@@ -54,7 +56,7 @@ const SIGNATURES: [Container, ...[number, string][]][] = [
   [container('webm', 'matroska'), [0, '\x1a\x45\xdf\xa3']],
   [container('aiff', 'aiff'), [0, 'FORM'], [8, 'AIFF']],
   [container('aiff', 'aiff'), [0, 'FORM'], [8, 'AIFC']],
-  [container('w64', 'w64', true), [0, 'riff\x2e\x91\xcf\x11']],
+  [container('w64', 'w64', 'wav'), [0, 'riff\x2e\x91\xcf\x11']],
   [container('caf', 'caf'), [0, 'caff']],
   [container('amr', 'amr'), [0, '#!AMR']],
   [container('au', 'au'), [0, '.snd']],
@@ -91,7 +93,7 @@ export function sniffContainer(head: Uint8Array): Container | null {
   // such as "The free ..." would pass.
   if (box === 'mdat' || (MP4_FIRST_BOXES.has(box) && bytes[0] === 0)) return MP4;
   const codec = mpegCodecOf(bytes);
-  return sniffAc3(bytes) ?? (codec && { mpeg: MP3, adts: AAC }[codec]);
+  return sniffAc3(bytes) ?? (codec && { mp2: MP2, mp3: MP3, adts: AAC }[codec]);
 }
 
 /** True for what is cut out of a WebM or an MP4 that was written as it was recorded: it has no head. */
@@ -109,13 +111,16 @@ function isMatroskaBlock(bytes: Buffer): boolean {
   return bytes[0] === 0xa3 && track < 6 && bytes[track] === 0x81 && ((bytes[track + 3] ?? 1) & 0x7f) === 0;
 }
 
+/** What stands behind a tag, besides MP3. */
+const TAGGED = [FLAC, AAC, WAV, MP2];
+
 /**
  * Recognizes what follows a tag. Encoders put padding there and players accept it, so unknown bytes go to the
  * mp3 decoder.
  */
 export function sniffAfterTag(head: Uint8Array): Container {
   const found = sniffContainer(head);
-  return found === FLAC || found === AAC || found === WAV ? found : MP3;
+  return found !== null && TAGGED.includes(found) ? found : MP3;
 }
 
 /**

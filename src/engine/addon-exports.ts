@@ -10,6 +10,7 @@ import type {
   LogLevel,
   ModelInfo,
   NativeAudioFile,
+  NativeFormat,
 } from './types.ts';
 
 /**
@@ -26,7 +27,7 @@ export interface Addon {
   loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
   loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
   loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
-  openAudio(options: { path: string; channel: number }): Job<AddonAudioFile>;
+  openAudio(options: { path: string; format: NativeFormat; channel: number }): Job<AddonAudioFile>;
   quantize(options: { source: string; target: string; type: string }): Job<void>;
 }
 export interface Job<T> {

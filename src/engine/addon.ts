@@ -253,8 +253,8 @@ export function loadNative(
     loadSpeakers: async (options) => wrapSpeakers(addon, await run(addon, () => addon.loadSpeakers(options))),
     loadTurnDetector: async (options) =>
       wrapTurnDetector(addon, await run(addon, () => addon.loadTurnDetector(options))),
-    openAudio: async (file, { signal, channel = ALL_CHANNELS } = {}) =>
-      wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file, channel }), signal)),
+    openAudio: async (file, format, { signal, channel = ALL_CHANNELS } = {}) =>
+      wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file, format, channel }), signal)),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };
 }

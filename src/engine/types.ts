@@ -218,8 +218,10 @@ export interface TurnDetector {
   close(): Promise<void>;
 }
 
+/** What the addon decodes, as the content of the file shows it (`src/audio/sniff.ts`). */
+export type NativeFormat = 'wav' | 'mp3' | 'flac' | 'vorbis';
+
 export interface AudioFileInfo {
-  format: 'wav' | 'mp3' | 'flac' | 'vorbis';
   /** Hz in the file, before resampling. */
   sampleRate: number;
   channels: number;
@@ -291,7 +293,7 @@ export interface NativeEngine {
   /** `threads` changes nothing of the results. */
   loadTurnDetector(options: { path: string; threads: number }): Promise<TurnDetector>;
   /** Open files share a few threads, which work on each of them in turns of about 50 ms. */
-  openAudio(path: string, options?: OpenAudioFileOptions): Promise<NativeAudioFile>;
+  openAudio(path: string, format: NativeFormat, options?: OpenAudioFileOptions): Promise<NativeAudioFile>;
   /** Rewrites a ggml Whisper file (f16/f32) with its 2-d weights as q8_0, as whisper.cpp's `quantize` does. */
   quantize(options: { source: string; target: string; type: 'q8_0' }): Promise<void>;
 }

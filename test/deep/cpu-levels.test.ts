@@ -26,7 +26,7 @@ const SCRIPT = `
   console.log(native.info.cpuLevel);
   if (model !== '') {
     const whisper = await native.loadModel({ family: 'whisper', path: model, device: 'cpu', threads: 2 });
-    const file = await native.openAudio(clip);
+    const file = await native.openAudio(clip, 'mp3');
     const samples = await file.read(11 * 16_000);
     const heard = await whisper.transcribe(samples, {
       ...{ language: 'en', translate: false, prompt: '', temperature: 0, audioContext: 600, maxTokens: 0 },

@@ -59,7 +59,7 @@ export async function heldAround(
 /** The addon starts its few decoder threads when they are needed at once. This needs all of them, before the count. */
 async function startDecoders(): Promise<void> {
   const path = temporaryFile(toneWav(60));
-  const files = await Promise.all(Array.from({ length: 16 }, () => loadNative().openAudio(path)));
+  const files = await Promise.all(Array.from({ length: 16 }, () => loadNative().openAudio(path, 'wav')));
   await Promise.all(files.map((file) => file.read(60 * 16_000)));
   for (const file of files) file.close();
 }

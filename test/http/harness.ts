@@ -222,10 +222,10 @@ export function scriptedEngine(script: Script, seen: Partial<Seen> = {}): Native
     ...native,
     info: { ...native.info, ...(script.devices && { devices: script.devices }) },
     setLogger: () => undefined,
-    async openAudio(path, hooks) {
+    async openAudio(path, format, hooks) {
       seen.opening?.(1);
       try {
-        return await native.openAudio(path, hooks);
+        return await native.openAudio(path, format, hooks);
       } finally {
         seen.opening?.(-1);
       }

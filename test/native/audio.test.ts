@@ -6,14 +6,15 @@ import { readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadNative } from '../../src/engine/addon.ts';
+import type { NativeFormat } from '../../src/engine/types.ts';
 import { endlessSearch } from '../hostile-audio.ts';
 import { interleave, wav } from '../wav.ts';
 import { sine, speechFile, temporaryFile } from './fixtures.ts';
 
 const native = loadNative();
 
-async function readAll(path: string, blockSize = 5000): Promise<Float32Array> {
-  const file = await native.openAudio(path);
+async function readAll(path: string, format: NativeFormat, blockSize = 5000): Promise<Float32Array> {
+  const file = await native.openAudio(path, format);
   const blocks: Float32Array[] = [];
   for (let block = await file.read(blockSize); block; block = await file.read(blockSize)) blocks.push(block);
   file.close();
@@ -26,18 +27,18 @@ async function readAll(path: string, blockSize = 5000): Promise<Float32Array> {
   return all;
 }
 
-test('an audio file tells its format, rate, channels and the length in its header', async () => {
-  const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)));
-  assert.deepEqual(file.info, { format: 'wav', sampleRate: 44_100, channels: 2, durationSec: 0.5 });
+test('an audio file tells its rate, channels and the length in its header', async () => {
+  const file = await native.openAudio(temporaryFile(wav(sine(440, 1, 44_100), 44_100, 2)), 'wav');
+  assert.deepEqual(file.info, { sampleRate: 44_100, channels: 2, durationSec: 0.5 });
   file.close();
-  const mp3 = await native.openAudio(speechFile);
-  assert.deepEqual(mp3.info, { format: 'mp3', sampleRate: 16_000, channels: 1, durationSec: null });
+  const mp3 = await native.openAudio(speechFile, 'mp3');
+  assert.deepEqual(mp3.info, { sampleRate: 16_000, channels: 1, durationSec: null });
   mp3.close();
 });
 
 test('an audio file is read in blocks that join to the whole', async () => {
-  const small = await readAll(speechFile, 777);
-  const large = await readAll(speechFile, 1_000_000);
+  const small = await readAll(speechFile, 'mp3', 777);
+  const large = await readAll(speechFile, 'mp3', 1_000_000);
   assert.equal(small.length, 176_000);
   assert.deepEqual(small, large);
   assert.ok(large.every((sample) => Math.abs(sample) <= 1));
@@ -47,19 +48,19 @@ test('one channel of an audio file is read alone', async () => {
   const [left, right] = [new Float32Array(16_000).fill(0.25), new Float32Array(16_000).fill(-0.5)];
   const path = temporaryFile(wav(interleave(left, right), 16_000, 2));
   const levelOf = async (channel?: number) => {
-    const file = await native.openAudio(path, { channel });
+    const file = await native.openAudio(path, 'wav', { channel });
     const [level = 0] = (await file.read(16_000)) ?? [];
     file.close();
     return Math.round(level * 1000);
   };
   assert.deepEqual(await Promise.all([levelOf(0), levelOf(1), levelOf()]), [250, -500, -125]);
   for (const channel of [-2, 32, 0.5])
-    await assert.rejects(native.openAudio(path, { channel }), { code: 'invalid_argument' });
+    await assert.rejects(native.openAudio(path, 'wav', { channel }), { code: 'invalid_argument' });
 });
 
 test('an audio file of any rate becomes 16 kHz', async () => {
   for (const rate of [8000, 22_050, 48_000]) {
-    const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)));
+    const samples = await readAll(temporaryFile(wav(sine(440, 1, rate), rate)), 'wav');
     assert.equal(samples.length, 16_000);
     const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
     assert.ok(Math.abs(Math.sqrt(power) - 0.345) < 0.02, `${rate}: ${Math.sqrt(power)}`);
@@ -85,7 +86,7 @@ test('the frames of an mp3 have channels and a rate of their own, where files we
     ['44.1, then 22.05 kHz', [440, 880], [mono, slow]],
     ['22.05, then 44.1 kHz in stereo', [880, 1760], [slow, stereo]],
   ] as const) {
-    const samples = await readAll(temporaryFile(Buffer.concat(parts)));
+    const samples = await readAll(temporaryFile(Buffer.concat(parts)), 'mp3');
     assert.ok(Math.abs(samples.length / 16_000 - 4) < 0.2, `${name}: ${samples.length / 16_000} s`);
     const heard = [pitchAt(samples, 0.6), pitchAt(samples, 2.6)];
     for (const [i, pitch] of pitches.entries())
@@ -102,18 +103,22 @@ test('an audio file that is broken is refused as bad_audio', async () => {
     'OggS but not really',
     'RIFF1234WAVE',
   ];
-  for (const content of files) {
-    await assert.rejects(native.openAudio(temporaryFile(content)), {
-      name: 'NativeError',
-      code: 'bad_audio',
-    });
-  }
-  await assert.rejects(native.openAudio('/nowhere.wav'), { code: 'bad_audio' });
-  await assert.rejects(native.openAudio(7 as never), { code: 'invalid_argument' });
+  const formats = ['wav', 'mp3', 'flac', 'vorbis'] as const;
+  for (const content of files)
+    for (const format of formats)
+      await assert.rejects(native.openAudio(temporaryFile(content), format), {
+        name: 'NativeError',
+        code: 'bad_audio',
+      });
+  await assert.rejects(native.openAudio('/nowhere.wav', 'wav'), { code: 'bad_audio' });
+  await assert.rejects(native.openAudio(7 as never, 'wav'), { code: 'invalid_argument' });
+  await assert.rejects(native.openAudio(speechFile, 'ogg' as never), {
+    message: /^Expected wav, mp3, flac or vorbis for format but received "ogg"/,
+  });
 });
 
 test('an audio file allows one read at a time', async () => {
-  const file = await native.openAudio(speechFile);
+  const file = await native.openAudio(speechFile, 'mp3');
   const first = file.read(100_000);
   await assert.rejects(file.read(1), { code: 'invalid_argument', message: /one read at a time/ });
   assert.equal((await first)?.length, 100_000);
@@ -126,7 +131,7 @@ test('an audio file allows one read at a time', async () => {
 });
 
 test('an audio file may be closed while a read runs, and again', async () => {
-  const file = await native.openAudio(speechFile);
+  const file = await native.openAudio(speechFile, 'mp3');
   const read = file.read(10_000_000);
   file.close();
   file.close();
@@ -146,9 +151,9 @@ const noTasks = process.platform !== 'linux' && 'only Linux tells the threads of
 test('audio files that are open at the same time share four threads', { skip: noTasks }, async () => {
   const threads = () => readdirSync('/proc/self/task').length;
   // The first read starts some of the threads.
-  await readAll(speechFile);
+  await readAll(speechFile, 'mp3');
   const before = threads();
-  const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile)));
+  const files = await Promise.all(Array.from({ length: 40 }, () => native.openAudio(speechFile, 'mp3')));
   await Promise.all(files.map((file) => file.read(1_000_000)));
   assert.ok(threads() - before <= 4, `${threads() - before} more`);
   for (const file of files) file.close();
@@ -156,9 +161,9 @@ test('audio files that are open at the same time share four threads', { skip: no
 
 test('audio files that are open at the same time are read in turns, so a short one does not wait for long ones', async () => {
   const long = longFile();
-  const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long)));
+  const files = await Promise.all(Array.from({ length: 8 }, () => native.openAudio(long, 'mp3')));
   const reads = files.map((file) => file.read(16_000_000).then(() => 'long'));
-  const short = readAll(temporaryFile(wav(sine(440, 1)))).then(() => 'short');
+  const short = readAll(temporaryFile(wav(sine(440, 1))), 'wav').then(() => 'short');
   assert.equal(await Promise.race([...reads, short]), 'short');
   for (const file of files) file.close();
   await Promise.allSettled(reads);
@@ -169,8 +174,10 @@ test('audio files that are open at the same time wait for no thread once an open
   const leaving = new AbortController();
   setMaxListeners(20, leaving.signal);
   const { signal } = leaving;
-  const read = await native.openAudio(longFile());
-  const calls: Promise<unknown>[] = Array.from({ length: 12 }, () => native.openAudio(slow, { signal }));
+  const read = await native.openAudio(longFile(), 'mp3');
+  const calls: Promise<unknown>[] = Array.from({ length: 12 }, () =>
+    native.openAudio(slow, 'mp3', { signal }),
+  );
   calls.push(read.read(16_000_000, { signal }));
   const started = process.cpuUsage();
   while (process.cpuUsage(started).user < 100_000) await sleep(1);

@@ -113,7 +113,7 @@ export function weights(variable: string): { path: string; skip: string | false 
 
 /** Reads the sample clip at 16 kHz. */
 export async function readSpeech(): Promise<Float32Array> {
-  const file = await loadNative().openAudio(JFK);
+  const file = await loadNative().openAudio(JFK, 'mp3');
   const samples = await file.read(30 * 16_000);
   file.close();
   assert.ok(samples);

@@ -62,7 +62,7 @@ test('each call that needs a thread is out_of_memory without one, and works with
     const calls = [
       () => load('fake', '${model}'),
       () => native.loadVoiceActivity({ path: '${sound}' }),
-      () => native.openAudio('${sound}'),
+      () => native.openAudio('${sound}', 'wav'),
       () => native.quantize({ source: '${sound}', target: '/nowhere', type: 'q8_0' }),
     ];
     for (const allowed of [0, -1]) {
@@ -78,11 +78,11 @@ test('each call that needs a thread is out_of_memory without one, and works with
 test('a model that has its thread goes on, and an audio file needs none of its own', { skip }, () => {
   const printed = underRefusal(`
     const loaded = await load('fake', '${model}');
-    const file = await native.openAudio('${sound}');
+    const file = await native.openAudio('${sound}', 'wav');
     allow(0);
     console.log((await loaded.transcribe(speech, options)).length);
     console.log((await file.read(100)).length);
-    console.log(await outcome(native.openAudio('${sound}')));
+    console.log(await outcome(native.openAudio('${sound}', 'wav')));
     console.log(await outcome(load('fake', '${model}')));
     await loaded.close();`);
   assert.deepEqual(printed, ['1', '100', 'ok', 'out_of_memory']);

@@ -60,7 +60,7 @@ export function frozenFrames(index: number): number[] {
 
 /** Reads the speech that all windows are made of, at 16 kHz. */
 export async function readVoice(): Promise<Float32Array> {
-  const file = await loadNative().openAudio(JFK);
+  const file = await loadNative().openAudio(JFK, 'mp3');
   const samples = await file.read(10 * 16_000);
   file.close();
   return samples ?? new Float32Array();

@@ -31,7 +31,7 @@ export function turnWindows(speech: Float32Array): Float32Array[] {
 }
 
 if (import.meta.url === pathToFileURL(argv[1] ?? '').href) {
-  const file = await loadNative().openAudio(JFK);
+  const file = await loadNative().openAudio(JFK, 'mp3');
   const windows = turnWindows((await file.read(30 * 16_000)) ?? new Float32Array());
   file.close();
   writeFileSync(argv[2] ?? 'windows.f32', Buffer.concat(windows.map(({ buffer }) => Buffer.from(buffer))));

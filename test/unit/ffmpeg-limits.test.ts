@@ -149,7 +149,7 @@ test('ffmpeg opens no address and no second file, even where a playlist is read 
   ] as const;
   for (const [demuxer, text] of rows) {
     const path = write('playlist', text);
-    const container = { name: demuxer, demuxer, native: false };
+    const container = { name: demuxer, demuxer, native: null };
     const decoder = await openFfmpegDecoder(path, container, real, { maxAudioSec: 60, blockSamples: 512 });
     await assert.rejects(decoder.read(), refusal('undecodable_audio', 'no_audio_stream', 'empty_audio'));
     await decoder.close();

@@ -92,7 +92,6 @@ export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
 export function sourceOf({ samples }: Excerpt): AudioSource {
   const close = async () => undefined;
   return {
-    format: 'live',
     durationSec: null,
     async *blocks() {
       yield samples;
