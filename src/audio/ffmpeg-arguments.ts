@@ -42,7 +42,9 @@ const midSide = (rate: string) =>
     '[mid][side]join=inputs=2:channel_layout=stereo',
   ].join(';');
 /** The demuxers of the formats that have a clock. */
-const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta']);
+const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta', 'wv']);
+/** Those of formats whose frames have checksums that no encoder gets wrong. A damaged frame would be a second of noise. */
+const CHECKED = new Set(['tta', 'wv']);
 /**
  * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It
  * leaves that time where the file is moved, even by a microsecond.
@@ -70,10 +72,12 @@ export function decodingArguments(
   container: Container,
   { maxAudioSec, channel, track }: Pick<DecoderLimits, 'maxAudioSec' | 'channel' | 'track'>,
 ): string[] {
-  const { demuxer, isChained } = container;
-  const isTimed = TIMED.has(demuxer) && isChained !== true;
+  const { demuxer, isChained, isDamaged = false } = container;
+  const isTimed = (TIMED.has(demuxer) || isDamaged) && isChained !== true;
   // Without `FILL_GAPS`, which takes any format, the conversion to the format of the pipe is one with that to the rate.
-  const rate = `aformat=sample_rates=${SAMPLE_RATE}${isTimed ? '' : ':sample_fmts=fltp'}`;
+  // WavPack has 24 bits and floats.
+  const isFloat = !isTimed || demuxer === 'wv';
+  const rate = `aformat=sample_rates=${SAMPLE_RATE}${isFloat ? ':sample_fmts=fltp' : ''}`;
   const decoded = channel === undefined ? [midSide(rate)] : [`pan=mono|c0=c${channel}`, rate];
   // The gaps are filled last, because their silence is the smallest then.
   const filters = isTimed
@@ -83,6 +87,7 @@ export function decodingArguments(
     // ffmpeg prints the duration only at the level "info".
     ...['-hide_banner', '-v', 'level+info', '-nostats', '-nostdin', '-threads', '1'],
     ...KEEP_TIMES,
+    ...(CHECKED.has(demuxer) ? ['-err_detect', 'crccheck+explode'] : []),
     ...inputArguments(path, container, track),
     // Without rematrix_maxval, ffmpeg adds up the channels when it mixes down to float: stereo gets 3 dB louder and
     // clips.

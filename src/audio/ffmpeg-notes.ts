@@ -7,6 +7,8 @@ const STDERR_WINDOW_CHARS = 4096;
 
 export interface Notes {
   durationSec: number | null;
+  /** The time of the first packet of the file, which ffmpeg makes 0. */
+  startSec: number;
   noStream: boolean;
   /** The box of an MP4 is missing that says where its sound is. */
   noIndex: boolean;
@@ -20,9 +22,9 @@ export interface Notes {
   readonly lost: readonly Loss[];
   /**
    * ffmpeg has read the file to its end, and gave this much sound.
-   * @param isNamed true where the length stands in the header of such files
+   * @param namedSec the length that the header of the file names; null where it names none
    */
-  end(heardSec: number, isNamed: boolean): void;
+  end(heardSec: number, namedSec: number | null): void;
 }
 
 /** What ffmpeg puts before its words: where they come from, and with `-v level+info` how bad it is. */
@@ -33,7 +35,7 @@ const ABOUT_OUTPUT = /\[(?:f32le|out#|aost#)/;
 const AUDIO_LINE = /^ {2,4}Stream #0:(\d+)(?:\[0x[\da-f]+\])?(?:\(([\w-]+)\))?: Audio: (.*)$/;
 const STREAM_LINE = /^ {2,4}Stream #0:\d/;
 const PICTURE = '(attached pic)';
-const DURATION = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)/;
+const DURATION = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)(?:, start: (-?\d+\.\d+))?/;
 /** What the filters print: a time of the sound, or with a minus the length of a gap before the next one. */
 const PRINTED = /^-?\d+\.\d{6}$/;
 /** More are not told apart; no film has as many. */
@@ -99,6 +101,7 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
   const losses = createLossNotes(isDamaged);
   const notes: Notes = {
     durationSec: null,
+    startSec: 0,
     noStream: false,
     noIndex: false,
     beginSec: null,
@@ -107,8 +110,7 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
     get lost() {
       return losses.found;
     },
-    end(heardSec, isNamed) {
-      const namedSec = isNamed ? notes.durationSec : null;
+    end(heardSec, namedSec) {
       losses.end(heardSec, namedSec, list.isAlone());
     },
   };
@@ -120,9 +122,11 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
     isGuess ||= words.includes('Estimating duration from bitrate');
     notes.noStream ||= words.includes('matches no streams');
     notes.noIndex ||= words.includes('moov atom not found');
-    const [, hours, minutes, seconds] = DURATION.exec(words) ?? [];
-    if (hours !== undefined && !isGuess)
+    const [, hours, minutes, seconds, start = 0] = DURATION.exec(words) ?? [];
+    if (hours !== undefined && !isGuess) {
       notes.durationSec ??= Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+      notes.startSec = Math.max(0, Number(start));
+    }
     list.read(words);
     if (PRINTED.test(words)) {
       notes.beginSec ??= Math.min(Number(words), longestSec);

@@ -7,7 +7,14 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { onAbort } from '../abort.ts';
 import type { GatewayError } from '../errors.ts';
-import { closedWhileRead, type Decoder, type DecoderLimits, SAMPLE_RATE } from './decoder.ts';
+import {
+  closedWhileRead,
+  type Decoder,
+  type DecoderLimits,
+  LENGTH_SLACK_SEC,
+  type Loss,
+  SAMPLE_RATE,
+} from './decoder.ts';
 import { readEdited } from './edits.ts';
 import { decodingArguments, LONGEST_GAP_SEC } from './ffmpeg-arguments.ts';
 import { type Notes, readNotes } from './ffmpeg-notes.ts';
@@ -65,7 +72,9 @@ export async function openFfmpegDecoder(
       return notes.durationSec;
     },
     get lost() {
-      return [...(container.lost ?? []), ...notes.lost].sort((a, b) => a.startSec - b.startSec);
+      const { lost = [] } = container;
+      const unknown = notes.lost.filter((own) => !lost.some((known) => isNear(own, known)));
+      return [...lost, ...unknown].sort((a, b) => a.startSec - b.startSec);
     },
     get sides() {
       return sides;
@@ -83,7 +92,7 @@ export async function openFfmpegDecoder(
         if (channel !== undefined) refuseOtherThanStereo((await notes.tracks)[track]?.layout, limits);
         if (samples < blockSamples) {
           await requireEnd();
-          notes.end(delivered / SAMPLE_RATE, NAMES_LENGTH.has(container.demuxer));
+          notes.end(delivered / SAMPLE_RATE, namedSecOf(container, notes));
         }
         return samples;
       });
@@ -100,6 +109,16 @@ export async function openFfmpegDecoder(
     },
   };
 }
+
+/** How long the sound is by the header of the file; null where that does not say it. */
+function namedSecOf({ demuxer, namedSec }: Container, { durationSec, startSec }: Notes): number | null {
+  const named = namedSec ?? (NAMES_LENGTH.has(demuxer) ? durationSec : null);
+  return named === null ? null : named - startSec;
+}
+
+/** True where two losses overlap, or nearly. */
+const isNear = (a: Loss, b: Loss) =>
+  a.startSec - b.endSec < LENGTH_SLACK_SEC && b.startSec - a.endSec < LENGTH_SLACK_SEC;
 
 /** The milliseconds that ffmpeg may take for so much audio. */
 const timeLimit = (kind: 'cpuMs' | 'wallMs', audioSec: number, { limits }: Ffmpeg) =>

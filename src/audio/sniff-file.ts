@@ -1,8 +1,10 @@
 /**
  * Looks at the parts of a file that show what it is, where it is damaged and whether another file was joined to it. What
- * is read does not grow with the file, but for Ogg Vorbis.
+ * is read grows with the file for Ogg Vorbis and for the formats of which only their end shows that a file follows.
  */
 import { open } from 'node:fs/promises';
+import { findAviDamage } from './avi.ts';
+import { asfSeconds, isFollowed } from './file-end.ts';
 import { sniffPages } from './ogg-pages.ts';
 import { findSlips, lossesOf } from './pcm-slips.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
@@ -42,9 +44,12 @@ export async function sniffFile(path: string, signal: AbortSignal | undefined): 
     const zeros = await countZeros(readAt);
     const found = await sniffBehind(readAt, zeros);
     if (found === VORBIS) return await sniffPages(readAt, signal);
+    const avi = found.demuxer === 'avi' ? await findAviDamage(readAt, size, signal) : null;
+    if (avi !== null) return { ...found, ...avi };
     const chunk = await readSampleChunk(readAt, size);
-    const { beyond = 0, isJoined = found.demuxer === 'mov' && (await isJoinedMp4(readAt)) } = chunk ?? {};
-    const whole = { ...found, beyond, isJoined };
+    const { beyond = 0, isJoined = await isFollowed(found.demuxer, readAt, signal) } = chunk ?? {};
+    const namedSec = found.demuxer === 'asf' ? asfSeconds(await readAt(0, HEAD_BYTES)) : null;
+    const whole = { ...found, beyond, isJoined, namedSec };
     const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
     const edits = [...(chunk?.edits ?? []), ...slips];
     if (zeros > PASSED_ZEROS) edits.push({ at: 0, remove: zeros, insert: new Uint8Array(0) });
@@ -79,24 +84,4 @@ async function sniffBehind(readAt: ReadAt, offset: number): Promise<Container> {
   const found = isTagged ? sniffAfterTag(head) : sniffContainer(head);
   if (found === null) throw refuseDecoding('unsupported_format', UNKNOWN_CONTENT);
   return found;
-}
-
-const BOX_HEADER_BYTES = 16;
-/** A file that is recorded in fragments has two boxes for each, and no second file behind so many. */
-const MAX_BOXES = 1000;
-
-/** True where another MP4 begins behind the first one (ISO/IEC 14496-12, section 4.2). Decoders read one index alone. */
-async function isJoinedMp4(readAt: ReadAt): Promise<boolean> {
-  let hasIndex = false;
-  for (let [i, at] = [0, 0]; i < MAX_BOXES; i += 1) {
-    const box = await readAt(at, BOX_HEADER_BYTES);
-    if (box.length < BOX_HEADER_BYTES) return false;
-    const kind = box.toString('latin1', 4, 8);
-    if (hasIndex && kind === 'ftyp') return true;
-    hasIndex ||= kind === 'moov';
-    const size = box.readUInt32BE(0);
-    if (size !== 1 && size < 8) return false;
-    at += size === 1 ? Number(box.readBigUInt64BE(8)) : size;
-  }
-  return false;
 }

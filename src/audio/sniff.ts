@@ -22,6 +22,8 @@ export interface Container {
   isChained?: boolean;
   /** The sound that its header names beyond what there is of it, as a share of that. */
   beyond?: number;
+  /** The seconds that its header names, where ffmpeg may not say them. */
+  namedSec?: number | null;
   /** True where another file follows that cannot be read with it. */
   isJoined?: boolean;
   /** What has to be changed before a decoder can read all of the file. */
@@ -111,16 +113,12 @@ function isMatroskaBlock(bytes: Buffer): boolean {
   return bytes[0] === 0xa3 && track < 6 && bytes[track] === 0x81 && ((bytes[track + 3] ?? 1) & 0x7f) === 0;
 }
 
-/** What stands behind a tag, besides MP3. */
-const TAGGED = [FLAC, AAC, WAV, MP2];
-
 /**
  * Recognizes what follows a tag. Encoders put padding there and players accept it, so unknown bytes go to the
  * mp3 decoder.
  */
 export function sniffAfterTag(head: Uint8Array): Container {
-  const found = sniffContainer(head);
-  return found !== null && TAGGED.includes(found) ? found : MP3;
+  return sniffContainer(head) ?? MP3;
 }
 
 /**

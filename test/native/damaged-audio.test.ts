@@ -63,6 +63,11 @@ const FORMATS: Record<string, readonly string[]> = {
   'a.ts': ['-c:a', 'aac', '-b:a', '64k'],
   'a.flv': ['-c:a', 'aac', '-b:a', '64k'],
   'a.wma': ['-c:a', 'wmav2', '-b:a', '64k', '-f', 'asf'],
+  'a.avi': MP3,
+  'ac3.avi': ['-c:a', 'ac3', '-b:a', '64k'],
+  'aac.avi': ['-c:a', 'aac', '-b:a', '64k'],
+  'pcm.avi': [],
+  'a.tta': [],
 };
 
 const noise = (length: number) =>
@@ -75,8 +80,8 @@ const DAMAGES: Record<string, (bytes: Buffer, at: number) => Buffer> = {
   '4 kB are noise': (bytes, at) =>
     Buffer.concat([bytes.subarray(0, at), noise(4096), bytes.subarray(at + 4096)]),
 };
-/** An index of places in the file tells where each frame begins, so nothing behind the missing byte is found. */
-const hasIndex = (name: string, damage: string) => /m4a|mp4/.test(name) && damage.includes('byte');
+/** An index of places in the file, or the frame before, tells where each frame begins, so nothing is found behind the byte. */
+const hasIndex = (name: string, damage: string) => /m4a|mp4|tta/.test(name) && damage.includes('byte');
 
 test('damage in the middle is silent, what follows has its time, and the place is told', async (t) => {
   for (const [name, encoding] of Object.entries(FORMATS)) {
@@ -107,6 +112,20 @@ test('damage in the middle is silent, what follows has its time, and the place i
   }
 });
 
+test('a frame of WavPack with a wrong checksum is silent, and what follows has its time', async () => {
+  const bytes = makeSweep('a.wv', ['-ar', '44100']);
+  const whole = await hear(bytes);
+  assert.deepEqual(whole.lost, []);
+  const { lost, sec, samples } = await hear(DAMAGES['4 kB are zero']?.(bytes, bytes.length >> 1) ?? bytes);
+  assert.equal(sec, whole.sec);
+  assert.equal(lost.length, 1, JSON.stringify(lost));
+  const [{ startSec, endSec } = { startSec: 0, endSec: 0 }] = lost;
+  assert.ok(startSec > 5 && endSec - startSec <= 2, JSON.stringify(lost));
+  const silent = samples.subarray((endSec - 0.4) * RATE, (endSec - 0.1) * RATE);
+  assert.ok(silent.every((sample) => sample === 0));
+  for (const at of [3, 18]) assert.ok(Math.abs(heardAt(samples, at) - at) < 0.15, `at ${at} s`);
+});
+
 test('a file that was cut tells what its header names beyond it', async () => {
   const wave = makeSweep('a.wav', []);
   const named = {
@@ -117,7 +136,7 @@ test('a file that was cut tells what its header names beyond it', async () => {
     'a.caf': makeSweep('a.caf', ['-c:a', 'pcm_s16be']),
     'adpcm.wav': makeSweep('adpcm.wav', ['-c:a', 'adpcm_ima_wav']),
   } as Record<string, Buffer>;
-  for (const name of ['a.mp3', 'a.flac', 'a.webm', 'a.mka', 'a.m4a', 'a.flv'])
+  for (const name of ['a.mp3', 'a.flac', 'a.webm', 'a.mka', 'a.m4a', 'a.flv', 'a.wma', 'a.avi', 'ac3.avi'])
     named[name] = readFileSync(join(folder, name));
   for (const [name, bytes] of Object.entries(named)) {
     assert.deepEqual((await hear(bytes)).lost, [], name);
@@ -144,6 +163,12 @@ test('a length that nobody knew, or that is of something else, is no loss', asyn
     assert.deepEqual((await hear(withBytes(bytes))).lost, [], `a wav of ${bytes} bytes`);
   const hours = await hear(withBytes(10 * 3600 * 2 * RATE));
   assert.deepEqual([hours.sec, hours.lost], [2, [{ startSec: 2, endSec: 36_000 }]]);
+  for (const [name, ...encoding] of [
+    ['late.m4a', '-c:a', 'aac'],
+    ['late.webm', '-c:a', 'libopus'],
+    ['late.wma', '-c:a', 'wmav2', '-f', 'asf'],
+  ] as [string, ...string[]][])
+    assert.deepEqual((await hear(makeSweep(name, [...encoding, '-output_ts_offset', '3']))).lost, [], name);
   const picture = [
     '-f',
     'lavfi',
@@ -218,6 +243,10 @@ test('a second file behind the first one, which no decoder reads, is told of', a
     ['twice.aiff'],
     ['twice.caf', '-c:a', 'pcm_s16be'],
     ['twice.m4a', '-c:a', 'aac'],
+    ['twice.flv', '-c:a', 'aac'],
+    ['twice.tta'],
+    ['twice.wma', '-c:a', 'wmav2', '-f', 'asf'],
+    ['twice.voc', '-c:a', 'pcm_u8', '-ar', '8000'],
     ['fragments.mp4', '-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov'],
   ] as [string, ...string[]][]) {
     const bytes = makeSweep(`twice-${name}`, encoding, 0, 3);

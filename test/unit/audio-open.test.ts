@@ -122,7 +122,7 @@ test('a video gives its sound, and one without sound is refused', async () => {
 test('tags in front of the audio and chained Ogg files are read', async () => {
   const tag = Buffer.from('ID3\x04\0\0\0\0\x40\0', 'latin1');
   const art = Buffer.alloc(0x40 * 128, 'art');
-  for (const name of ['a.flac', 'low.mp3', 'a.aac']) {
+  for (const name of ['a.flac', 'low.mp3', 'a.aac', 'a.tta', 'a.wv', 'a.ac3', 'a.dts', 'a.aiff', 'a.ogg']) {
     const path = write('tagged', Buffer.concat([tag, art, tag, art, readFileSync(join(folder, name))]));
     const { samples } = await collect(path, withBoth());
     assert.ok(Math.abs(samples.length - 2 * RATE) < 0.12 * RATE, `${name}: ${samples.length} samples`);
