@@ -1,9 +1,8 @@
 /**
- * A call with one speaker on each channel, where each channel also carries the other speaker, softer and a little later:
- * as the echo of a loudspeaker or the crosstalk of a line. Such bleed is told by the levels of short windows: for a
- * second they rise and fall together in both channels, which those of two people who speak at once never do. How much
- * softer it is there is measured, and where a channel is no louder than that beside the other one, it is silenced. Who
- * speaks while the other one does is louder than the bleed and stays. Pure.
+ * Removes bleed from a call with one speaker on each channel: the other speaker, softer and a little later, as the echo
+ * of a loudspeaker or the crosstalk of a line. Where there is bleed, the levels of both channels rise and fall together
+ * for a second, which those of two people never do. Its gain is measured, and a channel that is no louder than that is
+ * silenced. Whoever speaks over the other one is louder, and must stay. Pure.
  */
 import { setImmediate } from 'node:timers/promises';
 import { joined, SAMPLE_RATE } from './decoder.ts';
@@ -12,32 +11,32 @@ import { joined, SAMPLE_RATE } from './decoder.ts';
 const WINDOW = 512;
 const windows = (sec: number) => Math.round((sec * SAMPLE_RATE) / WINDOW);
 
-/** What is compared: a second, four times a second. */
+/** The channels are compared over a second, four times a second. */
 const EXCERPT = windows(1);
 const HOP = windows(0.25);
-/** Bleed comes up to 0.3 s later, or earlier where the channels were recorded with a delay. */
+/** Bleed comes up to 0.3 s later; earlier where a channel was recorded with a delay. */
 const MAX_LAG = windows(0.32);
-/** The levels of one sound have at least this correlation. */
+/** The least correlation of the levels of one sound. */
 const SAME_SOUND = 0.7;
-/** What changes less has no shape that could be the same as another, dB. */
+/** Levels that change less, in dB, have no shape to compare. */
 const STEADY_DB = 3;
-/** An excerpt has a sound where its loudest window is so far above the noise of the channel, which is this quantile. */
+/** An excerpt has sound if its loudest window is this far above the noise, which is this quantile of the levels. */
 const ABOVE_NOISE_DB = 6;
 const NOISE_QUANTILE = 0.1;
-/** What is not this much softer than in the other channel is no bleed, dB. */
+/** Bleed is at least this much softer than in the other channel, dB. */
 const SOFTER_DB = 6;
-/** The measured bleed counts as this much louder, because a room and a line let some sounds through better, dB. */
+/** Added to the measured gain, dB, because rooms and lines pass some sounds better than others. */
 const MARGIN_DB = 4;
 const BLEED_QUANTILE = 0.75;
-/** So many of the excerpts that are soft beside a louder voice have its sound, all with one lag: two voices have none. */
+/** The least share of the soft excerpts that hold the louder voice with the same lag. Two separate voices have none. */
 const LEAST_SHARE = 0.15;
 const LEAST_EXCERPTS = 2;
-/** The levels that decide whether a window is bleed are those of this many windows before and after it, too. */
+/** Levels are averaged over this many windows before and after each. */
 const AROUND = windows(0.2);
-/** The bleed of a stretch is measured in it and in the stretches beside it, because it changes within a long call. */
+/** Bleed changes during a long call, so it is measured for each stretch, together with its neighbors. */
 const STRETCH = windows(30);
 
-/** Equal channels are of one sound in most excerpts, and differ in their levels by so much at most, always the same. */
+/** Equal channels hold one sound in most excerpts, and differ in level by a small and constant amount. */
 const EQUAL = { share: 0.75, decibels: 12, spread: 3 };
 
 const SILENCE_DB = -90;
@@ -58,7 +57,7 @@ export async function levelsOf(blocks: AsyncIterable<Float32Array>): Promise<Flo
   return joined(parts);
 }
 
-/** The windows of a channel that hold nothing but bleed are 1. */
+/** For each window of a channel: 1 if it holds only bleed. */
 export type Bleed = Uint8Array;
 
 /** An excerpt with sound in at least one channel. */
@@ -67,11 +66,11 @@ interface Excerpt {
   difference: number;
   /** Whether there is sound in both. */
   both: boolean;
-  /** Where both have the same sound: the loudest of its levels, and how many windows later the right channel has it. */
+  /** If both have the same sound: its loudest level in each, and by how many windows the right one is later. */
   same: { lag: number; left: number; right: number } | null;
 }
 
-/** @returns the bleed in the left and in the right channel; null where both channels hold the same sound throughout */
+/** @returns the bleed in the left and in the right channel; null if both hold the same sound throughout */
 export async function findBleed(left: Float32Array, right: Float32Array): Promise<[Bleed, Bleed] | null> {
   const length = Math.min(left.length, right.length);
   const excerpts: Excerpt[][] = [];
@@ -120,7 +119,7 @@ function isSteady(levels: Float32Array, at: number): boolean {
   return Math.max(...excerpt) - Math.min(...excerpt) < STEADY_DB;
 }
 
-/** Finds the lag with which the right channel rises and falls most as the left one does. */
+/** Finds the lag at which the levels of both channels correlate most; null if no correlation is high enough. */
 function sameSound(left: Float32Array, right: Float32Array, at: number): Excerpt['same'] {
   let best = { lag: 0, correlation: 0 };
   for (let lag = -MAX_LAG; lag <= MAX_LAG; lag += 1) {
@@ -156,9 +155,9 @@ function areEqual(excerpts: readonly Excerpt[]): boolean {
 }
 
 /**
- * How much louder one channel was recorded than the other, dB to be added to the left one. Where the bleed of a loud
- * channel is louder than the voice in a soft one, two people are told by this: when the other one begins to speak, one
- * channel becomes louder and the other one softer.
+ * How much louder one channel was recorded than the other, dB to be added to the left one. The bleed of a loud channel
+ * may be louder than the voice in a soft one. That there are two speakers shows all the same: when the other one speaks,
+ * one channel gets louder and the other softer.
  */
 function balanceOf(excerpts: readonly Excerpt[]): number {
   const same = excerpts.flatMap(({ same }) => same ?? []);
@@ -172,7 +171,7 @@ function balanceOf(excerpts: readonly Excerpt[]): number {
   return turns >= SOFTER_DB ? middle : 0;
 }
 
-/** How much louder a channel is than the other one, which is left, in an excerpt and in the sound that is the same. */
+/** How much louder a channel is than the other one: in all of an excerpt, and in the sound that both have. */
 interface Differences {
   both: boolean;
   difference: number;
@@ -191,7 +190,7 @@ const reversed = ({ both, difference, same }: Differences): Differences => ({
   same: same && { lag: -same.lag, difference: -same.difference },
 });
 
-/** Marks the windows of `heard` in a stretch that hold only what bleeds from `source`, the other channel. */
+/** Marks the windows of a stretch of `heard` that hold only bleed from `source`, the other channel. */
 function markBleed(
   excerpts: readonly Differences[],
   source: Float32Array,
@@ -216,7 +215,7 @@ function markBleed(
   }
 }
 
-/** The level of each window of a range, taken together with the windows around it. */
+/** The level of each window of a range, averaged with the windows around it. */
 function smoothed(levels: Float32Array, { from, to }: Range): Float32Array {
   const power = (i: number) => (i < 0 || i >= levels.length ? 0 : 10 ** ((levels[i] as number) / 10));
   const out = new Float32Array(to - from);
@@ -230,10 +229,10 @@ function smoothed(levels: Float32Array, { from, to }: Range): Float32Array {
   return out;
 }
 
-/** Samples over which the sound goes and comes back where it is silenced: 10 ms, without a click. */
+/** Samples of a fade, 10 ms, so that silencing makes no click. */
 const FADE = 160;
 
-/** Silences the bleed in the blocks of a channel. */
+/** The blocks of a channel with its bleed silenced. */
 export async function* withoutBleed(
   blocks: AsyncIterable<Float32Array>,
   bleed: Bleed,

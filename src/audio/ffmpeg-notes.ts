@@ -1,4 +1,4 @@
-/** Reads what ffmpeg says about a file: its length, its tracks, when its sound begins, and what is damaged in it. */
+/** Reads what ffmpeg prints about a file: its length, its tracks, when the sound begins, and what is damaged. */
 import type { Loss } from './decoder.ts';
 import { createLossNotes, type LossNotes } from './losses.ts';
 import type { Track } from './tracks.ts';
@@ -10,35 +10,35 @@ export interface Notes {
   /** The time of the first packet of the file, which ffmpeg makes 0. */
   startSec: number;
   noStream: boolean;
-  /** The box of an MP4 is missing that says where its sound is. */
+  /** True for an MP4 without its `moov` box. */
   noIndex: boolean;
-  /** When the sound begins in the file, seconds; null where the times of the file do not count. */
+  /** When the sound begins, in seconds; null if no time was printed. */
   beginSec: number | null;
-  /** The audio tracks, once all are listed or the process has ended. */
+  /** Resolves to the audio tracks once all are listed, or the process has ended. */
   tracks: Promise<readonly Track[]>;
-  /** Sound has come, and all tracks are listed before it. */
+  /** Call this when sound has come: all tracks are listed before it. */
   endTracks(): void;
-  /** What was lost so far. */
+  /** The losses so far. */
   readonly lost: readonly Loss[];
   /**
-   * ffmpeg has read the file to its end, and gave this much sound.
+   * Call this when ffmpeg has read the file to its end.
    * @param namedSec the length that the header of the file names; null where it names none
    */
   end(heardSec: number, namedSec: number | null): void;
 }
 
-/** What ffmpeg puts before its words: where they come from, and with `-v level+info` how bad it is. */
+/** A line with `-v level+info`: where it comes from, its level, and the message. */
 const LINE = /^((?:\[[^\]]* @ 0x[\da-f]+\] )*)\[(\w+)\] (.*)$/;
-/** What the writer of the samples says is not about the file. */
+/** Messages of the muxer are not about the file. */
 const ABOUT_OUTPUT = /\[(?:f32le|out#|aost#)/;
 /** A line of ffmpeg's list of the streams, such as `Stream #0:1[0x2](eng): Audio: aac, 48000 Hz, stereo (default)`. */
 const AUDIO_LINE = /^ {2,4}Stream #0:(\d+)(?:\[0x[\da-f]+\])?(?:\(([\w-]+)\))?: Audio: (.*)$/;
 const STREAM_LINE = /^ {2,4}Stream #0:\d/;
 const PICTURE = '(attached pic)';
 const DURATION = /^ {2}Duration: (\d+):(\d\d):(\d\d\.\d+)(?:, start: (-?\d+\.\d+))?/;
-/** What the filters print: a time of the sound, or with a minus the length of a gap before the next one. */
+/** What the filters print: a time, or with a minus the length of a gap before the next time. */
 const PRINTED = /^-?\d+\.\d{6}$/;
-/** More are not told apart; no film has as many. */
+/** Further tracks are ignored; no film has as many. */
 const MOST_TRACKS = 64;
 
 function trackIn(language: string | undefined, described: string): Track {
@@ -51,7 +51,7 @@ function trackIn(language: string | undefined, described: string): Track {
   };
 }
 
-/** Collects the audio tracks from ffmpeg's list of streams, line by line, until what it does with them is listed. */
+/** Collects the audio tracks from ffmpeg's list of streams, which ends at `Stream mapping:`. */
 function createTrackList() {
   const found = new Map<number, Track>();
   let resolve: (tracks: readonly Track[]) => void = () => undefined;
@@ -67,7 +67,7 @@ function createTrackList() {
   return {
     promise,
     end,
-    /** True where the sound is all that the file has. */
+    /** True if the file has one stream and nothing else. */
     isAlone: () => streams === 1,
     read(line: string) {
       if (isOver) return;
@@ -80,7 +80,7 @@ function createTrackList() {
   };
 }
 
-/** A line about damage. A packet that is corrupt comes with a warning. */
+/** True for a message about damage. Corrupt packets are warnings. */
 const isDamage = (level: string, from: string, words: string) =>
   (level === 'error' || level === 'fatal' || (level === 'warning' && words.includes('corrupt'))) &&
   !ABOUT_OUTPUT.test(from);
@@ -92,9 +92,9 @@ function readPrinted(printed: string, losses: LossNotes): void {
 }
 
 /**
- * Its lines hold the metadata of the file, which has no bound, so only the first `STDERR_WINDOW_CHARS` of one are kept.
- * @param longestSec a later begin of the sound is an error in the file
- * @param isDamaged true where every gap is damage
+ * Metadata of the file makes lines of any length, so only the first `STDERR_WINDOW_CHARS` of each are kept.
+ * @param longestSec a sound that begins later has a wrong time
+ * @param isDamaged true if every gap is damage
  */
 export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isDamaged: boolean): Notes {
   const list = createTrackList();
@@ -114,7 +114,7 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
       losses.end(heardSec, namedSec, list.isAlone());
     },
   };
-  // Raw AAC and a few others do not say how long they are. What ffmpeg then guesses may be many times too long.
+  // For formats that do not name their length, such as raw AAC, ffmpeg's guess may be many times too long.
   let isGuess = false;
 
   function readLine(line: string): void {

@@ -1,42 +1,42 @@
 /**
- * What of the audio was lost to damage, from what ffmpeg prints as it decodes: times of the sound, gaps in it, and words
- * about damage. A gap alone is none, because recorders leave out what is silent. Pure.
+ * Finds what was lost to damage in what ffmpeg prints as it decodes: times, gaps and messages about damage. A gap alone
+ * is no loss, because recorders leave out silence. Pure.
  */
 import { LENGTH_SLACK_SEC, type Loss } from './decoder.ts';
 
-/** Losses that are closer to each other than this are one, as are those after the most. */
+/** Losses closer to each other than this are one. Beyond the most, the last one is extended. */
 const APART_SEC = 1;
 const MOST = 256;
-/** A demuxer reads a little ahead of what is heard. */
+/** A demuxer reads ahead of the decoder, so a message may come this long before the gap. */
 const AHEAD_SEC = 3;
-/** Words about a last packet that is cut, as in every recording that was stopped; or about what was said before. */
+/** Messages that a cut last packet causes too, as in every recording that was stopped, or that repeat another one. */
 const CUT =
   /corrupt|prematurely|exhausted|partial file|incomplete frame|^Error (?:while decoding|submitting packet)/;
 
 export interface LossNotes {
   readonly found: readonly Loss[];
-  /** The sound goes on at this time. */
+  /** There is sound at this time. */
   heard(sec: number): void;
-  /** There is no sound for so long, before the next time. */
+  /** The next time comes after a gap of this length. */
   gap(lengthSec: number): void;
   damage(words: string): void;
   /**
-   * @param namedSec the length that the header names; null where it does not
-   * @param isAlone false where something else, such as a picture, may be longer than the sound
+   * @param namedSec the length in the header; null if it has none
+   * @param isAlone false if the length may be that of another stream, such as a video
    */
   end(heardSec: number, namedSec: number | null, isAlone: boolean): void;
 }
 
-/** @param isDamaged true where every gap is damage, because the file is known to be damaged */
+/** @param isDamaged true if the file is known to be damaged, so that every gap is a loss */
 export function createLossNotes(isDamaged: boolean): LossNotes {
   const found: Loss[] = [];
   let lastSec: number | null = null;
   let gapSec = 0;
-  /** When the first damage was told since the last sound; null where none was. */
+  /** The time of the first message about damage since the last sound; null if there was none. */
   let toldSec: number | null = null;
   let lastToldSec = Number.NEGATIVE_INFINITY;
   let isMoreThanCut = false;
-  /** The last loss, where it is told of in words about a cut alone; and how much was found before it. */
+  /** The end of the last loss if a cut would explain it, and the losses before it. */
   let cut: { before: readonly Loss[]; endSec: number } | null = null;
 
   function add(startSec: number, endSec: number): void {
@@ -60,16 +60,16 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
       gapSec = lengthSec;
     },
     damage(words) {
-      if (lastSec === null) return; // ffmpeg looks at the beginning twice
+      if (lastSec === null) return; // ffmpeg reads the beginning twice
       toldSec ??= lastSec;
       lastToldSec = lastSec;
       isMoreThanCut ||= !CUT.test(words);
     },
     end(heardSec, namedSec, isAlone) {
-      // The last packet is read before what stands ahead of it is heard.
+      // The last packet is read before those ahead of it are decoded.
       if (cut !== null && heardSec - cut.endSec < LENGTH_SLACK_SEC)
         found.splice(0, found.length, ...cut.before);
-      // What comes last may have a wrong time.
+      // The last packet may have a wrong time.
       while ((found.at(-1)?.startSec ?? 0) > heardSec) found.pop();
       const last = found.pop();
       if (last !== undefined) found.push({ ...last, endSec: Math.min(last.endSec, heardSec) });

@@ -1,6 +1,6 @@
 /**
- * Looks at the pages of an Ogg Vorbis file (RFC 3533, section 6). The addon reads one stream without damage; ffmpeg goes
- * on at the next page where one is damaged, and reads what is chained or multiplexed.
+ * Checks the pages of an Ogg Vorbis file (RFC 3533, section 6). The addon can read a single stream without damage.
+ * ffmpeg reads the others: it resumes at the next page after damage, and knows chained and multiplexed streams.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type Container, OGG, VORBIS } from './sniff.ts';
@@ -8,11 +8,11 @@ import { type Container, OGG, VORBIS } from './sniff.ts';
 const HEADER_BYTES = 27;
 const [FLAGS_AT, STREAM_AT, CHECKSUM_AT, SEGMENTS_AT] = [5, 14, 22, 26];
 const [FIRST_PAGE, LAST_PAGE] = [2, 4];
-/** A multiple of the largest page, and checked in a millisecond. */
+/** More than the largest page, and checked within a millisecond. */
 const READ_BYTES = 4 * 65_536;
 const POLYNOMIAL = 0x04c11db7;
 
-/** Checksums of each byte that is followed by 0 to 3 others. */
+/** The checksum of each byte when 0 to 3 others follow, so that four bytes are looked up at once. */
 const TABLES = [0, 1, 2, 3].map((after) =>
   Uint32Array.from({ length: 256 }, (_, byte) => {
     let sum = byte << 24;
@@ -46,7 +46,7 @@ const CHAINED: Container = { ...OGG, isChained: true };
 const DAMAGED: Container = { ...OGG, isDamaged: true };
 const NO_CHECKSUM = new Uint8Array(4);
 
-/** The length of the page at `at`; null where it is not all there, and 0 where it is damaged or none. */
+/** The length of the page at `at`; null if it is not all in `bytes`, 0 if it is damaged or no page. */
 function pageLength(bytes: Buffer, at: number): number | null {
   if (bytes.length - at < HEADER_BYTES) return null;
   if (bytes.toString('latin1', at, at + 4) !== 'OggS') return 0;
@@ -61,14 +61,14 @@ function pageLength(bytes: Buffer, at: number): number | null {
   return sum >>> 0 === bytes.readUInt32LE(at + CHECKSUM_AT) ? end - at : 0;
 }
 
-/** @param readAt gives the bytes at a place of the file, fewer only at its end */
+/** @param readAt returns fewer bytes only at the end of the file */
 export async function sniffPages(
   readAt: (position: number, length: number) => Promise<Uint8Array>,
   signal: AbortSignal | undefined,
 ): Promise<Container> {
   let stream: number | null = null;
-  let hasSound = false; // what is multiplexed begins before it
-  let isOver = false; // what stands behind the last page is no audio
+  let hasSound = false; // all multiplexed streams begin before the first sound
+  let isOver = false; // what follows the last page is no audio
   for (let position = 0; ; ) {
     signal?.throwIfAborted();
     const read = await readAt(position, READ_BYTES);
@@ -77,7 +77,7 @@ export async function sniffPages(
     for (;;) {
       const length = pageLength(bytes, at);
       if (length === null) break;
-      // Without the first pages ffmpeg reads nothing. The addon does not ask for their checksums.
+      // ffmpeg reads nothing without the first pages. The addon ignores their checksums.
       if (length === 0) return isOver || !hasSound ? VORBIS : DAMAGED;
       const own = bytes.readUInt32LE(at + STREAM_AT);
       stream ??= own;
@@ -88,8 +88,7 @@ export async function sniffPages(
       isOver = ((bytes[at + FLAGS_AT] as number) & LAST_PAGE) !== 0;
       at += length;
     }
-    // A page that is not complete at the end of the file is cut, as in every recording that was stopped, unless another
-    // one follows it.
+    // An incomplete last page is that of a recording that was stopped. If another page follows, it is damage.
     if (read.byteLength < READ_BYTES) return bytes.includes('OggS', at + 1) && !isOver ? DAMAGED : VORBIS;
     position += at;
     await setImmediate();

@@ -1,43 +1,43 @@
 /**
- * Finds where bytes are missing or too many in uncompressed samples. Behind such a place each sample is read from parts
- * of two, which is loud noise. It is told by places all over the file: where samples are read from the wrong byte, their
- * highest byte is the lowest of the right ones, which speech and music leave to chance.
+ * Finds slips: places where bytes are missing from uncompressed samples, or too many. Everything behind one would be
+ * loud noise, because each sample is made of parts of two. Places all over the file are tested for it: read from the
+ * wrong byte, the highest byte of a sample is the lowest of a real one, which in speech and music is random.
  */
 import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';
 import type { PcmLayout } from './pcm-layout.ts';
 import type { ReadAt } from './sample-chunk.ts';
 
-/** The edit after which samples are whole again, and the time of the sound there. */
+/** The edit that makes the samples whole again, and its time. */
 export interface Slip extends Edit {
   sec: number;
 }
 
-/** A place a second is looked at, and no more than these. Between two a slip that another one cancels is not seen. */
+/** One place in each second is tested, at most this many. Two slips between them that cancel each other are not seen. */
 const PLACES = 16;
-/** Samples of each channel that are looked at in one place. */
+/** Samples of each channel that are tested in one place. */
 const SAMPLES = 1024;
-/** Further ones hold nothing else. */
+/** Further channels need no test, as all slip together. */
 const MAX_CHANNELS = 8;
-/** How uneven the values of a byte are: 1.25 in so many samples where they are left to chance. */
+/** How uneven the values of a byte may be to count as random. Truly random ones have 1.25 in this many samples. */
 const MAX_UNEVENNESS = 1.6;
-/** White noise has no correlation with itself a few samples later. */
+/** White noise has no correlation with itself at these lags. */
 const [MAX_LAG, MAX_CORRELATION] = [4, 0.2];
-/** The energy of the steps from sample to sample in sound that is read rightly, over that in noise. */
+/** The highest energy of the steps between samples, right reading over wrong reading. */
 const MAX_STEPS = 0.25;
-/** The values that the highest byte has in sound; what has fewer is too soft to tell, or was made of fewer bits. */
+/** The fewest values of the highest byte. With fewer, the sound is too soft to judge, or was made of fewer bits. */
 const LEAST_VALUES = 4;
-/** Floats of sound are 0 or between these, and it has at least this energy. */
+/** Floats of sound are 0 or between these sizes; sound has at least this energy. */
 const [LEAST_FLOAT, MOST_FLOAT, LEAST_ENERGY] = [2 ** -40, 16, 1e-5];
 const [MOSTLY, SELDOM] = [0.99, 0.5];
-/** A slip is known to lie within so much. */
+/** The place of a slip is known to within this. */
 const NEAR_SEC = 0.05;
 
-/** The losses that the slips are. */
+/** The slips as losses. */
 export const lossesOf = (slips: readonly Slip[]): Loss[] =>
   slips.map(({ sec }) => ({ startSec: Math.max(0, sec - NEAR_SEC), endSec: sec + NEAR_SEC }));
 
-/** The slips of a file, in order; none where it is whole. */
+/** The slips of a file, in order. */
 export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip[]> {
   const { start, bytes, width, channels, rate } = layout;
   const frame = width * channels;
@@ -58,7 +58,7 @@ export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip
   for (const { at, part } of places) {
     const phase = phaseOf(part, layout);
     if (phase === null) continue;
-    // What is never right is no sound that slipped.
+    // A file that is wrong from its start did not slip.
     if (last === null && phase !== 0) return [];
     if (last !== null && phase !== last.phase) {
       let [low, high] = [last.at, at];
@@ -74,7 +74,7 @@ export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip
   return slips;
 }
 
-/** A byte too many is taken out; else those that are missing to a whole sample are put in. */
+/** Removes one byte that is too many, or inserts what is missing to a whole sample. */
 function slipAt(
   at: number,
   before: number,
@@ -92,8 +92,8 @@ function slipAt(
 }
 
 /**
- * The byte at which a sample begins, from 0; null where the sound does not tell.
- * @param bytes begin with a sample, unless there was a slip
+ * The byte at which a sample begins, from 0; null if the sound does not show it.
+ * @param bytes begin with a sample if nothing slipped
  */
 function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
   const { width, channels, isBigEndian } = layout;
@@ -108,14 +108,14 @@ function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
     };
   });
   const phase = readings.findIndex(({ isSound, isNoise, steps }, at) => {
-    // In this reading the lowest byte is the highest.
+    // In this reading the lowest byte is taken for the highest.
     const wrong = readings[(at + (isBigEndian ? width - 1 : 1)) % width];
     return isSound && !isNoise && wrong?.isNoise && steps < wrong.steps * MAX_STEPS;
   });
   return phase < 0 ? null : phase;
 }
 
-/** Whether the highest byte of a channel, as the header has it, may hold anything. */
+/** True if the highest byte of some channel looks random. */
 function isLeftToChance(part: Buffer, { width, channels, isBigEndian }: PcmLayout): boolean {
   const highest = isBigEndian ? 0 : width - 1;
   return Array.from({ length: Math.min(channels, MAX_CHANNELS) }, (_, channel) => {
@@ -129,7 +129,7 @@ function isLeftToChance(part: Buffer, { width, channels, isBigEndian }: PcmLayou
 const unevennessOf = (counts: Float64Array) =>
   (256 * counts.reduce((sum, count) => sum + count * count, 0)) / SAMPLES ** 2;
 
-/** The samples of one channel in full scale of 1. */
+/** The samples of one channel, -1 to 1. */
 function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, isFloat }: PcmLayout) {
   const read = isFloat
     ? (at: number) => (isBigEndian ? bytes.readFloatBE(at) : bytes.readFloatLE(at))
@@ -141,9 +141,9 @@ function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, 
   return samples;
 }
 
-/** Samples as they are read from one byte on. */
+/** What samples are like when they are read from a certain byte on. */
 interface Reading {
-  /** The energy of the steps from each sample to the next one. */
+  /** The energy of the steps from sample to sample. */
   steps: number;
   isNoise: boolean;
   isSound: boolean;
@@ -177,7 +177,7 @@ function floatReading(samples: Float64Array): Reading {
   return { steps: isNoise ? 1 : 0, isNoise, isSound };
 }
 
-/** The mean energy of the samples, or with a lag that of what they differ from those before. */
+/** The mean energy of the samples, or with a lag that of their differences. */
 function energyOf(samples: Float64Array, lag: number): number {
   let sum = 0;
   for (let i = lag; i < samples.length; i += 1)
