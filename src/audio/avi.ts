@@ -1,7 +1,7 @@
 /**
- * Finds where chunks of an AVI are missing or damaged (Microsoft, AVI RIFF File Reference). An AVI has no clock: the time
- * of a chunk is the sound before it, so what follows a loss would come too early. The header names how much sound there
- * is, and what is missing of it was in the damaged places: a chunk of silence takes its place.
+ * Finds damage in an AVI (Microsoft, AVI RIFF File Reference). An AVI has no clock: the time of a chunk is the sound before
+ * it, so what follows a loss would come too early. But the header names how much sound there is. What is missing of it
+ * was in the places where no chunk begins, so chunks of silence are put there.
  */
 import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';
@@ -39,7 +39,10 @@ const [CONTENT_BYTES, FORMAT_BYTES] = [48, 16];
 const READ_BYTES = 256 * 1024;
 /** A larger hole is the end of what is heard. */
 const MAX_HOLE_BYTES = 16 * 1024 * 1024;
-/** No film of a day has as many chunks; what is damaged in more places, or holds more that looks like a chunk, is cut there. */
+/**
+ * No film has more chunks. A file that is damaged in more places, or has more that looks like a chunk after one of them,
+ * is read as far as that.
+ */
 const [MAX_CHUNKS, MAX_PLACES, MAX_TRIES] = [2_000_000, 32, 1024];
 /** How the chunks of a stream begin, such as `01wb`, and those that are among them. */
 const MEDIA = /^\d\d\w\w$/;
@@ -145,11 +148,12 @@ async function walk(
     if (kind === 'idx1') isOver = true;
     if (!MEDIA.test(kind) && !BESIDE.test(kind)) {
       if (isOver || at >= end) break;
-      // Where bytes are missing in a chunk, it reaches into those that follow.
-      units -= last.units;
       const next = places.length < MAX_PLACES ? await findChunk(readAt, last.at + 1, fileBytes) : null;
       if (next === null) return { places, units, isCut: true };
-      places.push({ at: last.at, end: next, units });
+      // A chunk in which bytes are missing reaches into those that follow.
+      const isInLast = next < at;
+      if (isInLast) units -= last.units;
+      places.push({ at: isInLast ? last.at : at, end: next, units });
       last = { at: next, units: 0 };
       at = next;
       continue;

@@ -43,7 +43,7 @@ const midSide = (rate: string) =>
   ].join(';');
 /** The demuxers of the formats that have a clock. */
 const TIMED = new Set(['asf', 'flv', 'matroska', 'mov', 'mpeg', 'mpegts', 'ogg', 'tta', 'wv']);
-/** Those of formats whose frames have checksums that no encoder gets wrong. A damaged frame would be a second of noise. */
+/** The demuxers of formats whose frames have checksums. A damaged frame would be a second of noise. */
 const CHECKED = new Set(['tta', 'wv']);
 /**
  * By itself ffmpeg takes gaps of more than 10 s out of broadcasts and DVDs, and the time before their sound begins. It

@@ -4,11 +4,11 @@
  */
 import type { ReadAt } from './sample-chunk.ts';
 
-/** The bytes at the start that are the same in every file of a format, or at least in those that somebody would join. */
+/** How many bytes at the start are the same in all files of a format that somebody would join. */
 const MARK_BYTES: Readonly<Record<string, number>> = { asf: 16, flv: 13, tta: 14, voc: 20 };
 const READ_BYTES = 256 * 1024;
 
-/** True where another file of the same format follows. What the container divides into large boxes is not read whole. */
+/** True if another file of the same format follows. All of the file is read for it, but of an MP4 only its boxes. */
 export async function isFollowed(
   demuxer: string,
   readAt: ReadAt,
@@ -51,7 +51,7 @@ const ASF_PROPERTIES = Buffer.from('a1dcab8c47a9cf118ee400c00c205365', 'hex');
 const [PLAY_DURATION_AT, PREROLL_AT, ASF_FLAGS_AT] = [64, 80, 88];
 const ASF_BROADCAST = 1;
 
-/** The seconds that an ASF names; null where it does not. ffmpeg does not say them where the size of the file is another. */
+/** The length in the header of an ASF; null if it has none. ffmpeg ignores it in a file that was cut. */
 export function asfSeconds(head: Buffer): number | null {
   const at = head.indexOf(ASF_PROPERTIES);
   if (at < 0 || at + ASF_FLAGS_AT + 4 > head.length) return null;

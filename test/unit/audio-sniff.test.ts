@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { findAviDamage } from '../../src/audio/avi.ts';
 import { sniffPages } from '../../src/audio/ogg-pages.ts';
 import { HEAD_BYTES, isLaterChunk, sniffAfterTag, sniffContainer, tagLength } from '../../src/audio/sniff.ts';
 import { makeTone } from '../audio-fixtures.ts';
@@ -109,6 +110,68 @@ test('the pages of an Ogg file show whether it is one stream, and whether it is 
     const readAt = async (position: number, length: number) => bytes.subarray(position, position + length);
     const { name: found, isDamaged } = await sniffPages(readAt, undefined);
     assert.equal(`${found}${isDamaged ? ' damaged' : ''}`, container, name);
+  }
+});
+
+const riff = (kind: string, ...content: (string | Buffer)[]) => {
+  const bytes = Buffer.concat(content.map((part) => Buffer.from(part as string, 'latin1')));
+  const size = Buffer.alloc(4);
+  size.writeUInt32LE(bytes.length);
+  return Buffer.concat([Buffer.from(kind), size, bytes]);
+};
+
+/** An AVI of 8 kHz, 8 bits, with a second of sound in each of its chunks and a picture before each. */
+function aviOf(seconds: number, change: (media: Buffer[]) => Buffer[] = (media) => media): Buffer {
+  const strh = Buffer.alloc(56);
+  strh.write('auds');
+  for (const [at, value] of [
+    [20, 1],
+    [24, 8000],
+    [32, 8000 * seconds],
+    [44, 1],
+  ] as const)
+    strh.writeUInt32LE(value, at);
+  const strf = Buffer.from('01000100401f0000401f000001000800', 'hex');
+  const video = riff('LIST', 'strl', riff('strh', `vids${'\0'.repeat(52)}`));
+  const hdrl = riff('LIST', 'hdrl', video, riff('LIST', 'strl', riff('strh', strh), riff('strf', strf)));
+  const media = Array.from({ length: seconds }, () => [
+    riff('00dc', Buffer.alloc(999, 1), '\0'),
+    riff('01wb', Buffer.alloc(8000, 128)),
+  ]).flat();
+  return riff('RIFF', 'AVI ', hdrl, riff('LIST', 'movi', ...change(media)), riff('idx1'));
+}
+
+const aviDamageOf = (bytes: Buffer) =>
+  findAviDamage(async (at, length) => bytes.subarray(at, at + length), bytes.length, undefined);
+
+test('an AVI shows where sound is missing, and silence takes its place', async () => {
+  const zeros = (media: Buffer[], at: number) =>
+    media.map((chunk, i) => (i === at ? Buffer.alloc(chunk.length) : chunk));
+  assert.equal(await aviDamageOf(aviOf(9)), null);
+  assert.equal(await aviDamageOf(aviOf(9, (media) => zeros(media, 6))), null, 'a picture is no sound');
+  const { lost, edits = [], isDamaged } = (await aviDamageOf(aviOf(9, (media) => zeros(media, 7)))) ?? {};
+  assert.deepEqual([lost, isDamaged], [[{ startSec: 3, endSec: 4 }], true]);
+  assert.deepEqual(
+    edits.map(({ remove }) => remove),
+    [8 + 8000],
+  );
+  assert.deepEqual(edits[0]?.insert, riff('01wb', Buffer.alloc(8000, 128)));
+  const whole = aviOf(9);
+  assert.deepEqual(await aviDamageOf(whole.subarray(0, whole.length - 8 - 3 * 9016)), {
+    lost: [],
+    beyond: 0.5,
+  });
+});
+
+test('what only looks like chunks of an AVI costs little', async () => {
+  const small = riff('01wb');
+  const decoys = Buffer.from('01wb\xff\0\0\0', 'latin1');
+  for (const [name, filling] of Object.entries({ small, decoys, digits: Buffer.from('01010101') })) {
+    const bytes = aviOf(2, (media) => [...media, Buffer.alloc(8), Buffer.alloc(24 << 20, filling)]);
+    const before = process.cpuUsage();
+    await aviDamageOf(bytes);
+    const { user } = process.cpuUsage(before);
+    assert.ok(user < 5e6, `${name}: ${user / 1000} ms`);
   }
 });
 
