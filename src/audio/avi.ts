@@ -150,8 +150,8 @@ async function walk(
       if (isOver || at >= end) break;
       const next = places.length < MAX_PLACES ? await findChunk(readAt, last.at + 1, fileBytes) : null;
       if (next === null) return { places, units, isCut: true };
-      // A chunk in which bytes are missing reaches into those that follow.
-      const isInLast = next < at;
+      // The damage is in the last chunk if that reaches into the next one, or if no chunk has room between them.
+      const isInLast = next < at + CHUNK_HEAD;
       if (isInLast) units -= last.units;
       places.push({ at: isInLast ? last.at : at, end: next, units });
       last = { at: next, units: 0 };
