@@ -167,7 +167,7 @@ test('what only looks like chunks of an AVI costs little', async () => {
   const small = riff('01wb');
   const decoys = Buffer.from('01wb\xff\0\0\0', 'latin1');
   for (const [name, filling] of Object.entries({ small, decoys, digits: Buffer.from('01010101') })) {
-    const bytes = aviOf(2, (media) => [...media, Buffer.alloc(8), Buffer.alloc(24 << 20, filling)]);
+    const bytes = aviOf(2, (media) => [...media, Buffer.alloc(8), Buffer.alloc(4 << 20, filling)]);
     const before = process.cpuUsage();
     await aviDamageOf(bytes);
     const { user } = process.cpuUsage(before);
