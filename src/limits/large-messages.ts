@@ -26,8 +26,6 @@ export interface MessageSize {
   complete(): void;
   /** The message is out of memory. */
   handled(): void;
-  /** True while the connection is not read because others have the places. */
-  isWaiting(): boolean;
   /** Frees all that the session holds. Idempotent. */
   leave(): void;
 }
@@ -55,14 +53,11 @@ export function createLargeMessages({
       const sender = { network, giveUp };
       const gone = new AbortController();
       let bytes = 0;
-      let isWaiting = false;
       let lift = () => {};
       const left = new GatewayError('client_left', {});
 
       async function take(): Promise<void> {
-        isWaiting = true;
         const isIn = await places.takeOrWait(sender, largeMessageMs, gone.signal).catch(() => undefined);
-        isWaiting = false;
         if (isIn === undefined) return;
         if (isIn) lift = setDeadline(largeMessageMs, () => giveUp(tooSlow()));
         else giveUp(overloaded());
@@ -83,7 +78,6 @@ export function createLargeMessages({
         handled() {
           if (bytes <= largeBytes) places.release(sender);
         },
-        isWaiting: () => isWaiting,
         leave() {
           gone.abort(left);
           lift();

@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { checked } from '../checked.ts';
 import { hasMoreValues } from '../json-values.ts';
 import {
   betaSessionUpdate,
-  checked,
   fromBeta,
   type SessionKind,
   type SessionUpdate,

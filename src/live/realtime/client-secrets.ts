@@ -10,6 +10,7 @@ import type { RouteRow } from '../../http/route-table.ts';
 import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { networkOf } from '../../limits/network.ts';
+import { checked } from '../checked.ts';
 import {
   type Beginning,
   type ConversationState,
@@ -24,7 +25,6 @@ import { newId } from './server-events.ts';
 import {
   asServed,
   betaSessionUpdate,
-  checked,
   firstState,
   fromBeta,
   type LiveServing,

@@ -9,11 +9,12 @@ import type { WebSocket } from 'ws';
 import { onAbort } from '../../abort.ts';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { liveDecoder } from '../../audio/live/encodings.ts';
+import type { ResponseDeps } from '../../conversation/response.ts';
 import { GatewayError, invalidValue } from '../../errors.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import type { MessageSize } from '../../limits/large-messages.ts';
-import type { LiveStatus } from '../../limits/live-places.ts';
+import type { LiveSession, LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
 import {
@@ -53,18 +54,7 @@ export interface ConnectionOptions {
   /** As which conversation it begins; null for one that only transcribes. */
   conversation: ConversationState | null;
   /** The upstreams of conversations, and what they may take. */
-  answers: Pick<
-    ConversationSessionOptions,
-    | 'chat'
-    | 'speech'
-    | 'speechModel'
-    | 'chatModel'
-    | 'voiceOf'
-    | 'limits'
-    | 'errorLimits'
-    | 'waitMs'
-    | 'takeWaiting'
-  >;
+  answers: Omit<ResponseDeps, 'network' | 'newId'>;
   /** True for a client that says it speaks the beta of the protocol. */
   beta: boolean;
   live: Omit<LiveDeps, 'emit' | 'newId' | 'limits'> & LiveServing;
@@ -83,18 +73,6 @@ export interface ConnectionOptions {
   onUtterance(event: LiveEvent & { type: 'completed' | 'failed' }): void;
 }
 
-export interface Connection {
-  /** How long the client has sent no audio. */
-  idleMs(): number;
-  /** What it does now. */
-  status(): LiveStatus;
-  /** Ends the session for another one. */
-  giveUp(why: GatewayError): void;
-  /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
-  stop(): Promise<void>;
-  readonly closed: Promise<void>;
-}
-
 /** The bytes of a message that are decoded at a time: at most one second of audio. */
 const PIECE_BYTES = 8000;
 
@@ -104,11 +82,9 @@ const CONTROL_HEADER_BYTES = 6;
 /** Close codes of RFC 6455, section 7.4.1, and of the registry of IANA. */
 const CLOSE = { goingAway: 1001, policy: 1008, internal: 1011, tryAgainLater: 1013 };
 
-export function runConnection(options: ConnectionOptions): Connection {
-  return new RealtimeConnection(options);
-}
-
-class RealtimeConnection implements Connection {
+export class RealtimeConnection implements LiveSession {
+  readonly protocol = 'realtime';
+  readonly network: string;
   readonly closed: Promise<void>;
   readonly #options: ConnectionOptions;
   readonly #session: { id: string; expiresAt: number };
@@ -133,6 +109,7 @@ class RealtimeConnection implements Connection {
   constructor(options: ConnectionOptions) {
     const { socket, limits, first, slice, message: size } = options;
     this.#options = options;
+    this.network = options.live.network;
     this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
     this.#state = first;
     this.#served = asServed(toLiveSettings(first, options.live.transcription.aliases), options.live);
@@ -179,6 +156,7 @@ class RealtimeConnection implements Connection {
     const stopped = onAbort(options.shutdown, () => this.#stopNow());
   }
 
+  /** How long the client has sent no audio. */
   idleMs(): number {
     return this.#watch.idleMs();
   }
@@ -191,6 +169,7 @@ class RealtimeConnection implements Connection {
     this.#endWithEvent(CLOSE.tryAgainLater, why);
   }
 
+  /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#inbox.idle();
@@ -326,12 +305,10 @@ class RealtimeConnection implements Connection {
     if (event.type === 'committed') this.#withLogprobs.set(event.id, asked);
     const logprobs = this.#withLogprobs.get(event.id) ?? asked;
     if (isOver) this.#withLogprobs.delete(event.id);
-    const told = this.#conversation?.heard(event);
+    const told = this.#conversation?.withPrevious(event) ?? event;
     const isShown = this.#conversation === null || this.#state.transcription !== null || !isText(event);
-    if (isShown)
-      for (const shown of toServerEvents(told?.event ?? event, { beta: this.#beta, logprobs }))
-        this.#send(shown);
-    told?.after();
+    if (isShown) for (const shown of toServerEvents(told, { beta: this.#beta, logprobs })) this.#send(shown);
+    this.#conversation?.follow(event);
   }
 
   #send(event: ServerEvent): void {

@@ -2,11 +2,11 @@
  * The events of a conversation on the wire (OpenAI's API reference, Realtime, server events). The beta has other names
  * for some, and one event where there are two for an item.
  */
-import type { Item, Message } from '../../conversation/items.ts';
+import type { Message } from '../../conversation/items.ts';
 import type { ResponseEvent, ResponseOutcome, ResponseRequest } from '../../conversation/response.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import { type ConversationState, shownOutput } from './conversation-settings.ts';
-import { shownItem } from './items.ts';
+import { itemAdded, itemDone, shownItem } from './items.ts';
 import { type ServerEvent, shownError } from './server-events.ts';
 
 export interface Answering {
@@ -94,23 +94,6 @@ const at = ({ index, item }: { index: number; item: Message }) => ({
 function shownPart({ parts: [part] }: Message) {
   const text = part?.text ?? '';
   return part?.kind === 'audio' ? { type: 'audio', transcript: text } : { type: 'text', text };
-}
-
-/** The events for an item that is in the conversation from now on. */
-function itemAdded(item: Item, previousId: string | null, beta: boolean): ServerEvent[] {
-  const type = beta ? 'conversation.item.created' : 'conversation.item.added';
-  return [{ type, previous_item_id: previousId, item: shownItem(item, { beta }) }];
-}
-
-const itemDone = (item: Item, previousId: string | null): ServerEvent => ({
-  type: 'conversation.item.done',
-  previous_item_id: previousId,
-  item: shownItem(item, { beta: false }),
-});
-
-/** The events for an item that a client has sent as a whole. */
-export function itemCreated(item: Item, previousId: string | null, beta: boolean): ServerEvent[] {
-  return [...itemAdded(item, previousId, beta), ...(beta ? [] : [itemDone(item, previousId)])];
 }
 
 function shownResponse({ request, state, conversationId, beta }: Answering, outcome?: ResponseOutcome) {

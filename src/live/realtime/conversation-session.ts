@@ -9,8 +9,9 @@ import type { VoiceActivityModel } from '../../engine/types.ts';
 import { GatewayError } from '../../errors.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
 import { fullText } from '../../wire/formats.ts';
+import { checked } from '../checked.ts';
 import type { ConversationEvent } from './client-events.ts';
-import { itemCreated, toResponseEvents } from './conversation-events.ts';
+import { toResponseEvents } from './conversation-events.ts';
 import {
   answerFor,
   type ConversationState,
@@ -19,9 +20,9 @@ import {
   toConversationSettings,
   updatedConversation,
 } from './conversation-settings.ts';
-import { readItem, referenceSchema, shownItem } from './items.ts';
+import { itemCreated, readItem, referenceSchema, shownItem } from './items.ts';
 import { newId, type ServerEvent, toServerEvents } from './server-events.ts';
-import { checked, type SessionState } from './session-settings.ts';
+import type { SessionState } from './session-settings.ts';
 
 export interface ConversationSessionOptions
   extends Omit<ConversationOptions, 'settings' | 'newId' | 'emit' | 'onIdle' | 'onOutcome'> {
@@ -34,14 +35,6 @@ export interface ConversationSessionOptions
   send(event: ServerEvent): Promise<void>;
   onOutcome(request: ResponseRequest, outcome: ResponseOutcome): void;
 }
-
-/** What an utterance sends, and what happens once it is sent. */
-interface Handled {
-  event: LiveEvent;
-  after(): void;
-}
-
-const nothing = () => undefined;
 
 export class ConversationSession {
   readonly #options: ConversationSessionOptions;
@@ -144,30 +137,23 @@ export class ConversationSession {
     });
   }
 
-  /** Handles what was heard. The client gets that event first, then its consequences. */
-  heard(event: LiveEvent): Handled {
+  /** The event for the client: its item follows those of the conversation. */
+  withPrevious(event: LiveEvent): LiveEvent {
+    if (event.type !== 'committed') return event;
+    return { ...event, previousId: this.#conversation.committed(event.id) };
+  }
+
+  /** Does what follows from an event. The client got it before. */
+  follow(event: LiveEvent): void {
     const { id } = event;
     const conversation = this.#conversation;
-    switch (event.type) {
-      case 'started':
-        return { event, after: () => conversation.speechStarted() };
-      case 'stopped':
-        this.#turns.add(id);
-        return { event, after: nothing };
-      case 'committed':
-        return { event: { ...event, previousId: conversation.committed(id) }, after: nothing };
-      case 'completed': {
-        const isTurn = this.#turns.delete(id);
-        const text = fullText(event.outcome.segments).trim();
-        return { event, after: () => conversation.transcribed(id, text, isTurn, event.outcome.slot) };
-      }
-      case 'failed': {
-        const isTurn = this.#turns.delete(id);
-        return { event, after: () => conversation.transcriptionFailed(id, isTurn, event.error) };
-      }
-      default:
-        return { event, after: nothing };
+    if (event.type === 'started') conversation.speechStarted();
+    if (event.type === 'stopped') this.#turns.add(id);
+    if (event.type === 'completed') {
+      const { segments, slot } = event.outcome;
+      conversation.transcribed(id, fullText(segments).trim(), this.#turns.delete(id), slot);
     }
+    if (event.type === 'failed') conversation.transcriptionFailed(id, this.#turns.delete(id), event.error);
   }
 
   #sendIdle(id: string, previousId: string | null): void {

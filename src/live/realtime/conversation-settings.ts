@@ -7,7 +7,16 @@ import type { ConversationSettings } from '../../conversation/conversation.ts';
 import type { Retention } from '../../conversation/items.ts';
 import type { AnswerSettings } from '../../conversation/response.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
-import { audioFormat, checked, format, numeric, type SessionState } from './session-settings.ts';
+import { checked } from '../checked.ts';
+import {
+  audioFormat,
+  BETA_FORMATS,
+  betaNameOf,
+  format,
+  numeric,
+  or,
+  type SessionState,
+} from './session-settings.ts';
 
 const modalities = z
   .array(z.enum(['text', 'audio'], { error: 'Expected text or audio' }))
@@ -126,9 +135,6 @@ export interface Beginning {
   conversation: ConversationState | null;
 }
 
-const or = <T>(sent: T | null | undefined, now: T, first: T): T =>
-  sent === undefined ? now : (sent ?? first);
-
 /** @throws GatewayError `invalid_value` that names the field */
 export function updatedConversation(state: ConversationState, session: unknown): ConversationState {
   const sent = checked(conversationUpdate, session);
@@ -202,11 +208,7 @@ function toRetention({ truncation: sent }: ConversationState): Retention | null 
 /** The beta's fields in the shape of the API. @param session as it was sent */
 export function fromBetaConversation(session: unknown): object {
   const sent = Object(session) as Record<string, unknown>;
-  const formats: Readonly<Record<string, object>> = {
-    pcm16: { type: 'audio/pcm', rate: 24_000 },
-    g711_ulaw: { type: 'audio/pcmu' },
-    g711_alaw: { type: 'audio/pcma' },
-  };
+  const formats: Readonly<Record<string, object>> = BETA_FORMATS;
   const name = sent.output_audio_format;
   const output = {
     ...(name !== undefined && { format: typeof name === 'string' ? formats[name] : name }),
@@ -239,13 +241,12 @@ export function shownConversation(state: ConversationState) {
 
 /** The same, in the shape of the beta. */
 export function shownBetaConversation(state: ConversationState) {
-  const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
     model: state.model ?? 'auto',
     modalities: state.modalities === 'audio' ? ['audio', 'text'] : ['text'],
     instructions: state.instructions,
     voice: state.voice ?? 'default',
-    output_audio_format: names[state.format.type],
+    output_audio_format: betaNameOf(state.format),
     tools: state.tools,
     tool_choice: state.toolChoice,
     temperature: 0.8, // what every session of OpenAI's beta has

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Item, Message, Part } from '../../conversation/items.ts';
 import { invalidValue } from '../../errors.ts';
-import { checked } from './session-settings.ts';
+import { checked } from '../checked.ts';
 
 const id = z.string().min(1, 'Expected an id').max(64, 'Expected at most 64 characters');
 
@@ -118,3 +118,21 @@ function shownPart({ kind, text }: Part, { role }: Message, beta: boolean) {
     ? { type: `${said}text`, text: text ?? '' }
     : { type: `${said}audio`, transcript: text };
 }
+
+/** The events for an item that is in the conversation from now on. */
+export function itemAdded(item: Item, previousId: string | null, beta: boolean) {
+  const type = beta ? 'conversation.item.created' : 'conversation.item.added';
+  return [{ type, previous_item_id: previousId, item: shownItem(item, { beta }) }];
+}
+
+export const itemDone = (item: Item, previousId: string | null) => ({
+  type: 'conversation.item.done',
+  previous_item_id: previousId,
+  item: shownItem(item, { beta: false }),
+});
+
+/** The events for an item that comes as a whole. */
+export const itemCreated = (item: Item, previousId: string | null, beta: boolean) => [
+  ...itemAdded(item, previousId, beta),
+  ...(beta ? [] : [itemDone(item, previousId)]),
+];

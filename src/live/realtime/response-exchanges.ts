@@ -6,7 +6,7 @@ import type { ResponseOutcome, ResponseRequest, Stage } from '../../conversation
 import { toGatewayError } from '../../http/error-handler.ts';
 import type { AnswerRecord, AnswerStage } from '../../observability/answer-record.ts';
 import type { Exchange } from '../../observability/exchange.ts';
-import { endingOf, rounded } from '../ending.ts';
+import { endingOf, rounded } from '../exchanges.ts';
 
 /** @param client who asked, and how */
 export function responseExchanges(

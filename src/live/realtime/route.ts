@@ -3,7 +3,6 @@
  * checks of every other request when it comes here, so a refusal is an ordinary answer with the envelope.
  */
 import type { Request, RequestHandler, Response } from 'express';
-import type { Logger } from 'winston';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { GatewayError } from '../../errors.ts';
 import { settingsOfSecret } from '../../http/access/api-key.ts';
@@ -14,13 +13,13 @@ import { type OfferedUpgrade, offeredUpgrade } from '../../http/server/upgrade.t
 import type { Budgets } from '../../limits/budgets.ts';
 import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
 import { createLargeMessages, type MessageSize } from '../../limits/large-messages.ts';
-import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
+import { type LivePlaces, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
 import { CONVERSES, isOpenAiModel, withoutAlias } from '../../models/names.ts';
 import type { AnswerRecord } from '../../observability/answer-record.ts';
 import type { Exchange } from '../../observability/exchange.ts';
-import { utteranceExchange } from '../utterance-exchange.ts';
-import { type Connection, type ConnectionOptions, runConnection } from './connection.ts';
+import { utteranceExchange } from '../exchanges.ts';
+import { type ConnectionOptions, RealtimeConnection } from './connection.ts';
 import { type Beginning, firstConversation } from './conversation-settings.ts';
 import { pacedSocket } from './paced-socket.ts';
 import { answerRecord, responseExchanges } from './response-exchanges.ts';
@@ -40,7 +39,6 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   onExchange(exchange: Exchange): void;
   /** Called with the record of each answer of a conversation. */
   onAnswer(answer: AnswerRecord): void;
-  log: Logger;
 }
 
 export interface Realtime {
@@ -99,7 +97,7 @@ async function converses(model: string, { live, isChatModel }: RealtimeDeps): Pr
 }
 
 export function createRealtime(deps: RealtimeDeps): Realtime {
-  const open = new Set<Connection>();
+  const open = new Set<RealtimeConnection>();
   const largeMessages = createLargeMessages(deps.limits);
   const accept = new WebSocketServer({
     noServer: true,
@@ -116,11 +114,10 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     { heard: first, conversation }: Beginning,
     share: EventLoopShare,
     message: MessageSize,
-  ): Connection {
+  ): RealtimeConnection {
     const { requestId } = notesOf(res);
     const client = clientOf(req);
-    const network = networkOf(req.ip ?? '');
-    const connection = runConnection({
+    const connection = new RealtimeConnection({
       socket,
       link: req.socket,
       first,
@@ -130,7 +127,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       requestId,
       slice: share.slice,
       message,
-      live: { ...deps.live, network },
+      live: { ...deps.live, network: networkOf(req.ip ?? '') },
       limits: deps.limits,
       shutdown: deps.shutdown,
       log: deps.log,
@@ -138,12 +135,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       onUtterance: (event) => deps.onExchange(utteranceExchange(event, client)),
     });
     open.add(connection);
-    const session = sessionOf(connection, network);
-    deps.places.take(session);
+    deps.places.take(connection);
     deps.log.info('live session', { requestId, sessions: open.size });
     void connection.closed.then(() => {
       open.delete(connection);
-      deps.places.release(session);
+      deps.places.release(connection);
       share.leave();
       message.leave();
       // The WebSocket has taken the connection, so Node emits no `close` on the response; the observers need one.
@@ -160,7 +156,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     if (!deps.places.makeRoom({ network })) throw tooManySessions();
     detach(res, offer);
     const share = deps.eventLoop.join(network);
-    let connection: Connection | undefined;
+    let connection: RealtimeConnection | undefined;
     const message = largeMessages.join(network, (why) => connection?.giveUp(why));
     const paced = pacedSocket(offer.socket, deps.limits, async (bytes) => {
       await message.grow(bytes);
@@ -190,15 +186,6 @@ const outcomeRecorder =
       onExchange(exchange);
     onAnswer(answerRecord(outcome));
   };
-
-/** What the places know of a connection. */
-const sessionOf = (connection: Connection, network: string): LiveSession => ({
-  protocol: 'realtime',
-  network,
-  idleMs: () => connection.idleMs(),
-  status: () => connection.status(),
-  giveUp: (why) => connection.giveUp(why),
-});
 
 /** The connection for the WebSocket. @throws GatewayError where the request asks for none, or wrongly */
 function offerOf(req: Request, res: Response): OfferedUpgrade {

@@ -3,10 +3,12 @@
  * says `conversation.item.created` where the API says `.added` and `.done`.
  */
 import { randomUUID } from 'node:crypto';
+import type { Message } from '../../conversation/items.ts';
 import type { GatewayError } from '../../errors.ts';
 import { errorEnvelope, toGatewayError } from '../../http/error-handler.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
 import { fullText, logprobs, toDiarizedSegment, usage } from '../../wire/formats.ts';
+import { itemCreated } from './items.ts';
 
 export interface ServerEvent {
   type: string;
@@ -61,18 +63,16 @@ export function toServerEvents(event: LiveEvent, dialect: Dialect): ServerEvent[
 }
 
 function committed(id: string, previousId: string | null, { beta }: Dialect): ServerEvent[] {
-  const item = {
+  const item: Message = {
+    kind: 'message',
     id,
-    object: 'realtime.item',
-    type: 'message',
     status: 'completed',
     role: 'user',
-    content: [{ type: 'input_audio', transcript: null }],
+    parts: [{ kind: 'audio', text: null }],
   };
-  const names = beta ? ['conversation.item.created'] : ['conversation.item.added', 'conversation.item.done'];
   return [
     { type: 'input_audio_buffer.committed', previous_item_id: previousId, item_id: id },
-    ...names.map((type) => ({ type, previous_item_id: previousId, item })),
+    ...itemCreated(item, previousId, beta),
   ];
 }
 

@@ -93,30 +93,24 @@ export const sessionUpdate = z.object({
   include: include.nullish(),
 });
 
-const BETA_FORMATS = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
+const BETA_NAMES = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
+/** The formats by their names in the beta. */
+export const BETA_FORMATS: Readonly<Record<(typeof BETA_NAMES)[number], Format>> = {
+  pcm16: { type: 'audio/pcm', rate: 24_000 },
+  g711_ulaw: { type: 'audio/pcmu' },
+  g711_alaw: { type: 'audio/pcma' },
+};
+export const betaNameOf = ({ type }: Format) => BETA_NAMES.find((name) => BETA_FORMATS[name].type === type);
 
 /** `transcription_session.update`, and `session.update` of the beta. */
 export const betaSessionUpdate = z.object({
   type,
-  input_audio_format: oneOf(BETA_FORMATS).nullish(),
+  input_audio_format: oneOf(BETA_NAMES).nullish(),
   input_audio_transcription: transcription.nullish(),
   input_audio_noise_reduction: noiseReduction.nullish(),
   turn_detection: turnDetection.nullish(),
   include: include.nullish(),
 });
-
-/**
- * @param at the path of the value in what the client sent
- * @throws GatewayError `invalid_value` that names the field
- */
-export function checked<T>(schema: z.ZodType<T>, value: unknown, at: readonly string[] = ['session']): T {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path = [], message = '' } = parsed.error.issues[0] ?? {};
-  const field = [...at, ...path.map(String)].join('.') || 'body';
-  const found = path.reduce<unknown>((in_, key) => Object(in_)[key], value);
-  throw invalidValue(field, found, message, field);
-}
 
 type Format = z.infer<typeof format>;
 /** What a session is for. */
@@ -173,6 +167,10 @@ export function startingState(model: string | undefined, ofSecret: SessionState 
   return { ...ofSecret, transcription: { ...transcription, model } };
 }
 
+/** What is sent of a field, or else what it is now; null stands for what it is at first. */
+export const or = <T>(sent: T | null | undefined, now: T, first: T): T =>
+  sent === undefined ? now : (sent ?? first);
+
 /** The state after an update. `transcription` is merged by its members, so that a second update may add a prompt. */
 export function updated(state: SessionState, update: SessionUpdate): SessionState {
   const sent: z.infer<typeof input> = update.audio?.input ?? {};
@@ -183,26 +181,21 @@ export function updated(state: SessionState, update: SessionUpdate): SessionStat
       ? { ...state.turnDetection, ...sent.turn_detection }
       : sent.turn_detection;
   return {
-    format: sent.format === undefined ? state.format : (sent.format ?? first.format),
-    transcription: merged === undefined ? state.transcription : merged,
-    noiseReduction: sent.noise_reduction === undefined ? state.noiseReduction : sent.noise_reduction,
-    turnDetection: detection === undefined ? state.turnDetection : detection,
-    include: update.include === undefined ? state.include : update.include,
+    format: or(sent.format, state.format, first.format),
+    transcription: or(merged, state.transcription, null),
+    noiseReduction: or(sent.noise_reduction, state.noiseReduction, null),
+    turnDetection: or(detection, state.turnDetection, null),
+    include: or(update.include, state.include, null),
   };
 }
 
 /** The beta's fields in the shape of the API. */
 export function fromBeta(sent: z.infer<typeof betaSessionUpdate>): SessionUpdate {
   const { input_audio_format: name } = sent;
-  const formats: Record<(typeof BETA_FORMATS)[number], Format> = {
-    pcm16: { type: 'audio/pcm', rate: 24_000 },
-    g711_ulaw: { type: 'audio/pcmu' },
-    g711_alaw: { type: 'audio/pcma' },
-  };
   return {
     audio: {
       input: {
-        format: name ? formats[name] : name,
+        format: name ? BETA_FORMATS[name] : name,
         transcription: sent.input_audio_transcription,
         noise_reduction: sent.input_audio_noise_reduction,
         turn_detection: sent.turn_detection,
@@ -365,13 +358,12 @@ export function shownSession(state: SessionState, shown: Shown) {
 /** The session in the shape of the beta. */
 export function shownBetaSession(state: SessionState, shown: Shown) {
   const { id, expiresAt, warnings, conversation } = shown;
-  const names = { 'audio/pcm': 'pcm16', 'audio/pcmu': 'g711_ulaw', 'audio/pcma': 'g711_alaw' } as const;
   return {
     object: conversation ? 'realtime.session' : 'realtime.transcription_session',
     id,
     ...(expiresAt !== undefined && { expires_at: expiresAt }),
     ...conversation?.members,
-    input_audio_format: names[state.format.type],
+    input_audio_format: betaNameOf(state.format),
     input_audio_transcription: state.transcription,
     input_audio_noise_reduction: state.noiseReduction,
     turn_detection: shownDetection(state, shown),

@@ -18,8 +18,8 @@ import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import type { LiveDeps } from '../../transcription/live/live-session.ts';
 import type { TranscriptionRequest } from '../../transcription/request.ts';
+import { utteranceExchange } from '../exchanges.ts';
 import { type Inbox, readAhead } from '../inbox.ts';
-import { utteranceExchange } from '../utterance-exchange.ts';
 import { createMessageReader, type MessageReader, type Part, unexpected, writeMessage } from './messages.ts';
 import { parseFormat, parseTranscribe } from './requests.ts';
 import { Speaker, type SpeechDeps, speechExchange } from './synthesis.ts';
@@ -47,18 +47,8 @@ export interface ConnectionOptions extends ConnectionDeps {
   onWork(work: EventEmitter): void;
 }
 
-export interface Connection {
-  /** Lets audio that has ended become text, and closes. */
-  stop(): Promise<void>;
-  readonly closed: Promise<void>;
-}
-
 /** The longest time between two checks of whether the client has stalled. */
 const CHECK_MS = 1000;
-
-export function runConnection(options: ConnectionOptions): Connection {
-  return new WyomingConnection(options);
-}
 
 /** A transcription that goes on. `work` emits `close` at its end, and `leave` gives back the place of the session. */
 interface Current {
@@ -67,7 +57,7 @@ interface Current {
   leave(): void;
 }
 
-class WyomingConnection implements Connection {
+export class WyomingConnection {
   readonly closed: Promise<void>;
   readonly #options: ConnectionOptions;
   readonly #clientIp: string | undefined;
@@ -119,6 +109,7 @@ class WyomingConnection implements Connection {
     const stopped = onAbort(shutdown, () => this.#stopNow());
   }
 
+  /** Lets audio that has ended become text, and closes. */
   async stop(): Promise<void> {
     await this.#ending?.catch(() => undefined);
     this.#stopNow();

@@ -5,6 +5,7 @@ import type { PcmFormat } from '../../audio/wav-header.ts';
 import { invalidValue } from '../../errors.ts';
 import type { TranscriptionRequest } from '../../transcription/request.ts';
 import { KEYWORDS, parseRequest } from '../../wire/request.ts';
+import { checked } from '../checked.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 
@@ -44,7 +45,7 @@ const spoken = z.object({ voice, text_format: z.literal('text', 'Expected text')
 const speech = spoken.extend({ text: z.string('Expected a text') });
 
 /** The format in `audio-start` and `audio-chunk`. @throws GatewayError `invalid_value` */
-export const parseFormat = (data: Data): PcmFormat => checked(format, data);
+export const parseFormat = (data: Data): PcmFormat => checked(format, data, []);
 
 /**
  * What `transcribe` asks for. Its names and terms are hints, of which only as many are taken as a request may have
@@ -52,7 +53,7 @@ export const parseFormat = (data: Data): PcmFormat => checked(format, data);
  * @throws GatewayError `invalid_value`
  */
 export function parseTranscribe(data: Data): TranscriptionRequest {
-  const { transcript_names: names, transcript_terms: terms } = checked(asked, data);
+  const { transcript_names: names, transcript_terms: terms } = checked(asked, data, []);
   const keywords = [...(names ?? []), ...(terms ?? [])]
     .filter((word) => word.length <= KEYWORDS.characters)
     .slice(0, KEYWORDS.most)
@@ -66,18 +67,11 @@ export function parseTranscribe(data: Data): TranscriptionRequest {
 }
 
 /** The name of the voice that `synthesize-start` asks for. @throws GatewayError `invalid_value` */
-export const parseVoice = (data: Data): string | undefined => checked(spoken, data).voice?.name ?? undefined;
+export const parseVoice = (data: Data): string | undefined =>
+  checked(spoken, data, []).voice?.name ?? undefined;
 
 /** What `synthesize` and `synthesize-chunk` hold. @throws GatewayError `invalid_value` */
 export function parseSynthesize(data: Data): { text: string; voice: string | undefined } {
-  const { text, voice } = checked(speech, data);
+  const { text, voice } = checked(speech, data, []);
   return { text, voice: voice?.name ?? undefined };
-}
-
-function checked<T>(schema: z.ZodType<T>, data: Data): T {
-  const parsed = schema.safeParse(data);
-  if (parsed.success) return parsed.data;
-  const { path = [], message = '' } = parsed.error.issues[0] ?? {};
-  const value = path.reduce<unknown>((in_, key) => Object(in_)[key], data);
-  throw invalidValue(String(path[0]), value, message);
 }

@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:net';
 import { boundConnections } from '../../limits/connections.ts';
 import type { RoutableModel } from '../../transcription/routing.ts';
-import { type Connection, type ConnectionDeps, runConnection } from './connection.ts';
+import { type ConnectionDeps, WyomingConnection } from './connection.ts';
 
 export interface WyomingDeps extends ConnectionDeps {
   sparedMs: number;
@@ -19,12 +19,12 @@ export interface Wyoming {
 }
 
 export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
-  const open = new Set<Connection>();
+  const open = new Set<WyomingConnection>();
   const server = createServer();
   const begin = boundConnections(server, { maxConnections: deps.limits.connections, sparedMs });
   server.on('connection', (socket) => {
     if (socket.destroyed) return; // `boundConnections` has refused it
-    const connection = runConnection({ ...deps, socket, onWork: (work) => begin({ socket }, work) });
+    const connection = new WyomingConnection({ ...deps, socket, onWork: (work) => begin({ socket }, work) });
     open.add(connection);
     void connection.closed.then(() => open.delete(connection));
   });

@@ -14,7 +14,7 @@ import type { Exchange } from '../../observability/exchange.ts';
 import type { Upstream } from '../../proxy/upstream.ts';
 import type { ErrorLimits } from '../../proxy/upstream-answer.ts';
 import { ask } from '../../proxy/upstream-call.ts';
-import { endingOf, rounded } from '../ending.ts';
+import { endingOf, rounded } from '../exchanges.ts';
 import { unexpected } from './messages.ts';
 import { parseSynthesize, parseVoice } from './requests.ts';
 

@@ -1,13 +1,29 @@
-/** Records an utterance like a request that arrived when its speech ended. */
-
+/** The records of live sessions: when a request came, how long it took and how it ended. */
+import type { GatewayError } from '../errors.ts';
 import { toGatewayError } from '../http/error-handler.ts';
-import type { Exchange } from '../observability/exchange.ts';
+import { classify, type Exchange } from '../observability/exchange.ts';
 import type { LiveEvent } from '../transcription/live/live-session.ts';
-import { endingOf, rounded } from './ending.ts';
+
+export const rounded = (value: number, digits = 2): number => Number(value.toFixed(digits));
+
+/** @param error why it failed; null where it did not */
+export function endingOf(tookMs: number, error: GatewayError | null) {
+  const failure = error && { errorKind: error.kind, errorCode: error.code, errorMessage: error.message };
+  return {
+    at: new Date(Date.now() - tookMs),
+    latencyMs: rounded(tookMs),
+    status: error?.status ?? 200,
+    class: error === null ? classify(200) : classify(error.status, error.kind, error.code),
+    ...failure,
+  } satisfies Partial<Exchange>;
+}
 
 type Outcome = LiveEvent & { type: 'completed' | 'failed' };
 
-/** @param client who spoke, how, and to which model until one is chosen */
+/**
+ * The record of an utterance, as of a request that arrived when its speech ended.
+ * @param client who spoke, how, and to which model until one is chosen
+ */
 export function utteranceExchange(
   event: Outcome,
   client: Pick<Exchange, 'method' | 'path' | 'model' | 'bytesIn' | 'clientIp' | 'userAgent'>,
