@@ -7,7 +7,6 @@ import express from 'express';
 import type { Logger } from 'winston';
 import { ownBaseUrl } from './address.ts';
 import { createCaptureActions } from './admin/capture-actions.ts';
-import type { UnderWay } from './admin/deps.ts';
 import { createModelActions } from './admin/model-actions.ts';
 import { adminPaths } from './admin/openapi.ts';
 import { adminRoutes } from './admin/routes.ts';
@@ -40,8 +39,8 @@ import { createSpool } from './http/upload/spool.ts';
 import { createUploadReceiver } from './http/upload/upload.ts';
 import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
 import { createEventLoopShares } from './limits/event-loop-shares.ts';
-import { createLivePlaces, type LivePlaces } from './limits/live-places.ts';
-import { createUploadPlaces, type UploadPlaces } from './limits/upload-places.ts';
+import { createLivePlaces } from './limits/live-places.ts';
+import { createUploadPlaces } from './limits/upload-places.ts';
 import { type ClientSecrets, clientSecretRoutes } from './live/realtime/client-secrets.ts';
 import { livePaths } from './live/realtime/openapi.ts';
 import { createRealtime, type RealtimeDeps } from './live/realtime/route.ts';
@@ -52,7 +51,7 @@ import { CATALOGUE, VOICE_ACTIVITY } from './models/catalogue.ts';
 import { withoutAlias } from './models/names.ts';
 import type { ModelStore } from './models/store.ts';
 import type { Exchange } from './observability/exchange.ts';
-import { createInstruments, type Instruments } from './observability/instruments.ts';
+import { createInstruments } from './observability/instruments.ts';
 import { createLogTail } from './observability/log-tail.ts';
 import { createInventory, type UpstreamModel } from './proxy/inventory.ts';
 import { PROBLEM_KINDS } from './proxy/probe.ts';
@@ -175,7 +174,10 @@ function buildEngine(config: Config, deps: AppDeps) {
     holdsKey,
     logTail: createLogTail(log, holdsKey),
     instruments,
-    watch: createWatch({ folders: () => foldersOf(config, instruments), memoryBytes: usableMemoryBytes() }),
+    watch: createWatch({
+      folders: () => ({ uploads: config.tmpDir, models: config.modelDir, ...instruments.folders() }),
+      memoryBytes: usableMemoryBytes(),
+    }),
     caches,
     naming,
     transcription: createTranscription(naming, deps, { slot, beamSize: config.beamSize }, caches),
@@ -293,8 +295,7 @@ function answersOf(
 /** The server with all routes. */
 function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
   const { log } = deps;
-  const { budgets, instruments, gracefulStop, finished } = parts.engine;
-  const { holdsKey } = parts.engine;
+  const { budgets, instruments, gracefulStop, finished, holdsKey } = parts.engine;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -325,7 +326,7 @@ function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
   app.use(...arrival);
   mountCategories(app);
   app.use(wellFormed(budgets.connection), ...protection({ ...config, hasKeys: config.apiKeys.length > 0 }));
-  mountRoutes(app, routeParts(config, deps, { ...parts, server, holdsKey }));
+  mountRoutes(app, routeParts(config, deps, { ...parts, server }));
   app.use(onError);
   return server;
 }
@@ -334,10 +335,10 @@ function buildHttp(config: Config, deps: AppDeps, parts: HttpParts): Server {
 function routeParts(
   config: Config,
   deps: AppDeps,
-  parts: HttpParts & { server: Server; holdsKey: ReturnType<typeof keyFinder> },
+  parts: HttpParts & { server: Server },
 ): Parameters<typeof mountRoutes>[1] {
-  const { engine, live, storage, holdsKey } = parts;
-  const { budgets, gracefulStop } = engine;
+  const { engine, live, storage } = parts;
+  const { budgets, gracefulStop, holdsKey } = engine;
   const shutdown = engine.shutdown.signal;
   const forwarding = { limits: budgets.upstream, isEmbeddable: config.corsOrigins.length > 0, holdsKey };
   return {
@@ -356,10 +357,14 @@ function routeParts(
       aliases: config.modelAliases,
       startedAtSec: Math.floor(Date.now() / 1000),
     },
-    slot: engine.slot,
-    line: engine.line,
-    maxWaitSec: config.maxWaitSec,
-    defaultWaitSec: config.defaultWaitSec,
+    admission: {
+      slot: engine.slot,
+      line: engine.line,
+      gracefulStop,
+      shutdown,
+      maxWaitSec: config.maxWaitSec,
+      defaultWaitSec: config.defaultWaitSec,
+    },
     gracefulStop,
     shutdown,
     transcriptions: {
@@ -397,7 +402,8 @@ function buildPages(config: Config, deps: AppDeps, parts: HttpParts & { server: 
     cpuLevel: deps.engine.info.cpuLevel,
     log: deps.log,
     slot: { status: slotStatus, stopHolder: slot.stopHolder },
-    underWay: () => underWay(livePlaces, parts.storage.places),
+    live: () => livePlaces.holders(),
+    uploads: () => parts.storage.places.holders(),
     metrics: instruments.metrics,
     audioProblem: audio.problem,
     onCpu: caches.onCpu,
@@ -425,36 +431,6 @@ function buildPages(config: Config, deps: AppDeps, parts: HttpParts & { server: 
       log: deps.log,
     }),
   });
-}
-
-function underWay(live: LivePlaces, uploads: UploadPlaces): UnderWay[] {
-  return [
-    ...live.holders().map((session) => ({
-      what: session.protocol,
-      network: session.network,
-      idleMs: session.idleMs(),
-      status: session.status(),
-      isWhole: false,
-    })),
-    ...uploads.holders().map((claim) => ({
-      what: 'upload' as const,
-      network: claim.network,
-      idleMs: null,
-      status: null,
-      isWhole: claim.behindMs() === null,
-    })),
-  ];
-}
-
-/** The folders that the gateway writes to now, by what is in them. */
-function foldersOf(config: Config, { toggles }: Pick<Instruments, 'toggles'>): Record<string, string> {
-  const { logDir, payloadDir } = config.observability;
-  return {
-    uploads: config.tmpDir,
-    models: config.modelDir,
-    ...(toggles.get('payload') && { captures: payloadDir }),
-    ...(toggles.get('access_log') && logDir !== '-' && { 'the access log': logDir }),
-  };
 }
 
 /** What uploads and the bodies of speech and chat calls share. */

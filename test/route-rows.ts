@@ -6,7 +6,7 @@ import { type RouteDeps, routeTable } from '../src/http/routes.ts';
 import { type ClientSecretDeps, clientSecretRoutes } from '../src/live/realtime/client-secrets.ts';
 
 /** The tables are built without the parts of their handlers, which only a request would touch. */
-const nothing = { transcriptions: {}, prometheus: {}, live: [], limits: {} };
+const nothing = { admission: {}, transcriptions: {}, prometheus: {}, live: [], limits: {} };
 
 /** Each row of the tables; a path is written as Express has it: `:name` and `*name` are parameters. */
 const ROUTE_ROWS: readonly { method: string; path: string }[] = [

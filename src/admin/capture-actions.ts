@@ -4,6 +4,7 @@ import type { Capture } from '../capture/capture.ts';
 import { findCapture } from '../capture/capture-folder.ts';
 import { replay } from '../capture/replay.ts';
 import { GatewayError } from '../errors.ts';
+import { keptFor } from '../kept-answer.ts';
 import type { CaptureActions } from './deps.ts';
 
 export interface CaptureActionsOptions {
@@ -23,25 +24,17 @@ const NOTHING = { bytes: 0, captures: 0 };
 export function createCaptureActions(options: CaptureActionsOptions): CaptureActions {
   const { dir, capture, failure, now = () => performance.now() } = options;
   let replaying = false;
-  let usage: { answer: ReturnType<Capture['usage']>; until: number } | null = null;
+  const measured = () => keptFor(USAGE_KEPT_MS, () => capture.usage().catch(() => NOTHING), now);
+  let usage = measured();
 
   return {
     dir,
     failure,
     clear() {
-      usage = null;
+      usage = measured();
       return capture.clear();
     },
-    usage() {
-      if (usage === null || now() >= usage.until) {
-        const answer = capture.usage().catch(() => NOTHING);
-        // A large folder takes longer to read than the answer is kept, and is then not read twice at once.
-        const scan = { answer, until: Number.POSITIVE_INFINITY };
-        void answer.then(() => (scan.until = now() + USAGE_KEPT_MS));
-        usage = scan;
-      }
-      return usage.answer;
-    },
+    usage: () => usage(),
     find: (requestId) => findCapture(dir, requestId),
     async replay(stored, signal) {
       const base = options.base();

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sniffAfterTag, sniffContainer, tagLength } from '../audio/sniff.ts';
 import { CAPTURE_FILES, type StoredCapture } from '../capture/capture-folder.ts';
 import { excerpt } from '../errors.ts';
 
@@ -43,21 +44,23 @@ export async function contentOf(capture: StoredCapture, body: 'request' | 'respo
 
 const NOTHING: BodyContent = { sound: null, fields: [], text: null };
 
-/** The types by what a file begins with. */
-const TYPES: readonly [type: string, at: number, begin: string][] = [
-  ['audio/wav', 0, 'RIFF'],
-  ['audio/flac', 0, 'fLaC'],
-  ['audio/ogg', 0, 'OggS'],
-  ['audio/mpeg', 0, 'ID3'],
-  ['audio/webm', 0, '\x1aE\xdf\xa3'],
-  ['audio/mp4', 4, 'ftyp'],
-];
+/** The types of what browsers play, by the names of containers. */
+const TYPES: Readonly<Record<string, string>> = {
+  wav: 'audio/wav',
+  flac: 'audio/flac',
+  ogg: 'audio/ogg',
+  'ogg vorbis': 'audio/ogg',
+  mp3: 'audio/mpeg',
+  aac: 'audio/aac',
+  webm: 'audio/webm',
+  mp4: 'audio/mp4',
+};
 
 function soundOf(bytes: Buffer): Sound | null {
-  const named = TYPES.find(([, at, begin]) => bytes.toString('latin1', at, at + begin.length) === begin)?.[0];
-  const isFrame = bytes[0] === 0xff && ((bytes[1] ?? 0) & 0xe0) === 0xe0;
-  const type = named ?? (isFrame ? 'audio/mpeg' : null);
-  return type === null ? null : { type, bytes };
+  const container =
+    tagLength(bytes) > 0 ? sniffAfterTag(bytes.subarray(tagLength(bytes))) : sniffContainer(bytes);
+  const type = TYPES[container?.name ?? ''];
+  return type === undefined ? null : { type, bytes };
 }
 
 /** JSON is laid out. What holds control characters is no text. */

@@ -7,7 +7,8 @@ import type { Crashes } from '../crashes/crashes.ts';
 import type { OnCpu } from '../engine/gpu-fallback.ts';
 import type { SlotStatus } from '../engine/slot.ts';
 import type { Waiting } from '../engine/waiting-line.ts';
-import type { LiveStatus } from '../limits/live-places.ts';
+import type { LiveSession } from '../limits/live-places.ts';
+import type { Claim } from '../limits/upload-places.ts';
 import type { ModelProgress } from '../models/source.ts';
 import type { LogLine } from '../observability/log-tail.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -27,8 +28,9 @@ export interface AdminDeps {
   /** The models that run on the CPU now because the GPU failed. */
   onCpu(): OnCpu[];
   slot: { status(): SlotAndLine; stopHolder(): boolean };
-  /** Live sessions and uploads, the oldest first, by the network of the client. */
-  underWay(): UnderWay[];
+  /** The oldest first, as the uploads. */
+  live(): readonly LiveNow[];
+  uploads(): readonly UploadNow[];
   captures: CaptureActions;
   crashes: Pick<Crashes, 'list'>;
   models: ModelActions;
@@ -41,16 +43,8 @@ export interface AdminDeps {
   settings: readonly SettingGroup[];
 }
 
-export interface UnderWay {
-  what: 'realtime' | 'wyoming' | 'upload';
-  network: string;
-  /** For how long nothing was heard of a live session; null for an upload. */
-  idleMs: number | null;
-  /** What a live session does; null for an upload. */
-  status: LiveStatus | null;
-  /** Whether an upload has arrived whole. */
-  isWhole: boolean;
-}
+export type LiveNow = Pick<LiveSession, 'protocol' | 'network' | 'idleMs' | 'status'>;
+export type UploadNow = Pick<Claim, 'network' | 'behindMs'>;
 
 /** Something that is wrong now. */
 export interface Trouble {

@@ -15,6 +15,12 @@ const parsers = [
   express.urlencoded({ extended: false, limit: MAX_BYTES, parameterLimit: LIMITS.fields }),
 ];
 
+const SEARCH_CHARS = 100;
+
+/** What the field `search` of the query looks for, in lower case. */
+export const soughtIn = ({ query: { search } }: Request): string =>
+  typeof search === 'string' ? search.slice(0, SEARCH_CHARS).trim().toLowerCase() : '';
+
 /**
  * The fields of a form by name; a field that was sent several times is an array. Empty without a body.
  * @throws GatewayError `unsupported_media_type` for a body of another type, whose fields would else count as absent,

@@ -1,5 +1,5 @@
 /** The models on the dashboard: whether each is on disk, in memory or being downloaded; pull, load or unload one; unload all. */
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
 import { sendEither, sendHtml } from './answer.ts';
 import type { ModelActions, ModelStatus } from './deps.ts';
@@ -12,33 +12,34 @@ export function models(admin: ModelActions): RequestHandler {
   return (_req, res) => sendHtml(res, modelsView(admin));
 }
 
+/** An alias may hold slashes. */
+const idOf = (admin: ModelActions, req: Request) => admin.find([req.params.id].flat().join('/'));
+
+function answer(admin: ModelActions, req: Request, res: Response, id: string, said?: string): void {
+  sendEither(
+    req,
+    res,
+    () => modelsView(admin, said),
+    () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
+  );
+}
+
 export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
   return (req, res) => {
-    // An alias may hold slashes.
-    const id = admin.find([req.params.id].flat().join('/'));
+    const id = idOf(admin, req);
     admin[verb](id);
-    sendEither(
-      req,
-      res,
-      () => modelsView(admin),
-      () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
-    );
+    answer(admin, req, res, id);
   };
 }
 
 /** Removing weights cannot be undone, so the form must have `sure=yes`, which the dashboard sends once it has asked. */
 export function removeModel(admin: ModelActions): RequestHandler {
   return async (req, res) => {
-    const id = admin.find([req.params.id].flat().join('/'));
+    const id = idOf(admin, req);
     const { sure } = await readForm(req, res);
     if (sure !== 'yes') throw invalidValue('sure', sure, 'Expected yes');
     admin.remove(id);
-    sendEither(
-      req,
-      res,
-      () => modelsView(admin, `Removing ${id} from disk.`),
-      () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
-    );
+    answer(admin, req, res, id, `Removing ${id} from disk.`);
   };
 }
 

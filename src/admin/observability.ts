@@ -25,8 +25,8 @@ export function toggle(deps: Deps): RequestHandler {
     if (typeof value !== 'string') {
       throw invalidValue('value', value, 'Expected one text; 1, on, true, yes or y turn it on');
     }
-    deps.toggles.set(key, isTruthy(value));
-    deps.log.info('switched by the operator', { key, on: deps.toggles.get(key) });
+    deps.toggles[key] = isTruthy(value);
+    deps.log.info('switched by the operator', { key, on: deps.toggles[key] });
     await show(deps, res);
   };
 }
@@ -41,7 +41,7 @@ export function clearPayload(deps: Deps): RequestHandler {
 
 async function show({ toggles, captures }: Deps, res: Response, said: string | null = null): Promise<void> {
   const usage = await captures.usage();
-  sendHtml(res, observabilityView({ toggles: toggles.all(), captureDir: captures.dir, ...usage }, said));
+  sendHtml(res, observabilityView({ toggles, captureDir: captures.dir, ...usage }, said));
 }
 
 /** The section for what is recorded: the three switches, and the captures on disk. */

@@ -5,39 +5,41 @@ import type { TrafficClass } from '../observability/exchange.ts';
 import type { MetricsSample } from '../observability/metrics.ts';
 import { sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
-import { counted, milliseconds, ratio, seconds } from './views/format.ts';
+import { soughtIn } from './form.ts';
+import { CATEGORY_NAMES, counted, milliseconds, ratio, seconds } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-export const SHOWN_REQUESTS = ['all', 'failed', 'asr', 'tts', 'llm', 'busy'] as const;
-type Shown = (typeof SHOWN_REQUESTS)[number];
-
-/** The most rows, and the most characters of a search. */
+/** The most rows. */
 const MOST = 50;
-const SEARCH_CHARS = 100;
 
 interface Row extends MetricsSample {
   category: Category;
 }
 
-const FILTERS: Readonly<Record<Shown, (row: Row) => boolean>> = {
-  all: () => true,
-  failed: ({ class: outcome }) => outcome === '4xx' || outcome === '5xx',
-  asr: ({ category }) => category === 'asr',
-  tts: ({ category }) => category === 'tts',
-  llm: ({ category }) => category === 'llm',
-  busy: ({ class: outcome }) => outcome === '503-busy',
-};
+type Filter = [label: string, takes: (row: Row) => boolean];
+const ofCategory = (name: Category): Filter => [CATEGORY_NAMES[name], ({ category }) => category === name];
+
+/** The kinds of requests that can be shown alone. */
+export const FILTERS = {
+  all: ['All', () => true],
+  failed: ['Failed', ({ class: outcome }) => outcome === '4xx' || outcome === '5xx'],
+  asr: ofCategory('asr'),
+  tts: ofCategory('tts'),
+  llm: ofCategory('llm'),
+  busy: ['Slot busy', ({ class: outcome }) => outcome === '503-busy'],
+} satisfies Record<string, Filter>;
+export const SHOWN_REQUESTS = Object.keys(FILTERS) as (keyof typeof FILTERS)[];
 
 export function showRequests({ metrics, toggles }: Pick<AdminDeps, 'metrics' | 'toggles'>): RequestHandler {
   return (req, res) => {
-    const { show, search } = req.query;
-    const filter = FILTERS[SHOWN_REQUESTS.find((name) => name === show) ?? 'all'];
-    const sought = typeof search === 'string' ? search.slice(0, SEARCH_CHARS).trim().toLowerCase() : '';
+    const { show } = req.query;
+    const [, takes] = FILTERS[SHOWN_REQUESTS.find((name) => name === show) ?? 'all'];
+    const sought = soughtIn(req);
     const all = CATEGORIES.flatMap((category) =>
       metrics.recent(category).map((sample): Row => ({ ...sample, category })),
     ).sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
-    const found = all.filter((row) => filter(row) && (sought === '' || textOf(row).includes(sought)));
-    sendHtml(res, requestsView({ all: all.length, found, capturing: toggles.get('payload') }));
+    const found = all.filter((row) => takes(row) && (sought === '' || textOf(row).includes(sought)));
+    sendHtml(res, requestsView({ all: all.length, found, capturing: toggles.payload }));
   };
 }
 

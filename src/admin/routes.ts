@@ -41,7 +41,7 @@ export function adminTable(deps: AdminDeps): RouteRow[] {
 
     get('/admin/fragments/state', showState(deps)),
     get('/admin/fragments/summary', (_req, res) =>
-      sendHtml(res, summaryView(takeSnapshot(deps), { version, cpuLevel, counting: toggles.get('metrics') })),
+      sendHtml(res, summaryView(takeSnapshot(deps), { version, cpuLevel, counting: toggles.metrics })),
     ),
     get('/admin/fragments/slot', slot(deps)),
     get('/admin/fragments/observability', observability(deps)),

@@ -3,15 +3,13 @@ import type { RequestHandler } from 'express';
 import type { SettingGroup, ShownSetting } from '../config/shown-settings.ts';
 import { sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
+import { soughtIn } from './form.ts';
 import { counted } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-const SEARCH_CHARS = 100;
-
 export function showSettings({ settings }: Pick<AdminDeps, 'settings'>): RequestHandler {
   return (req, res) => {
-    const { search } = req.query;
-    const sought = typeof search === 'string' ? search.slice(0, SEARCH_CHARS).trim().toLowerCase() : '';
+    const sought = soughtIn(req);
     const found = settings
       .map((group) => ({ ...group, settings: group.settings.filter((one) => textOf(one).includes(sought)) }))
       .filter((group) => group.settings.length > 0);

@@ -2,20 +2,21 @@
 import type { RequestHandler } from 'express';
 import type { LiveStatus } from '../limits/live-places.ts';
 import { sendEither, sendHtml } from './answer.ts';
-import type { AdminDeps, SlotAndLine, UnderWay } from './deps.ts';
+import type { AdminDeps, LiveNow, SlotAndLine, UploadNow } from './deps.ts';
 import { readForm } from './form.ts';
 import { button, outcome } from './views/actions.ts';
 import { CATEGORY_NAMES, counted, duration, milliseconds } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-type Deps = Pick<AdminDeps, 'slot' | 'log' | 'underWay'>;
+type Deps = Pick<AdminDeps, 'slot' | 'log' | 'live' | 'uploads'>;
 
 export function slot(deps: Deps): RequestHandler {
-  return (_req, res) => sendHtml(res, slotView(deps.slot.status(), deps.underWay()));
+  return (_req, res) => sendHtml(res, slotView(deps));
 }
 
 /** With `request_id` it stops only that request, because meanwhile another one may have taken the slot. */
-export function stopSlot({ slot, log, underWay }: Deps): RequestHandler {
+export function stopSlot(deps: Deps): RequestHandler {
+  const { slot, log } = deps;
   return async (req, res) => {
     const { request_id: meant } = await readForm(req, res);
     const { requestId } = slot.status();
@@ -25,18 +26,15 @@ export function stopSlot({ slot, log, underWay }: Deps): RequestHandler {
     sendEither(
       req,
       res,
-      () => slotView(slot.status(), underWay(), said),
+      () => slotView(deps, said),
       () => ({ stopped }),
     );
   };
 }
 
 /** Only the line with the holder is announced, because a screen reader would otherwise read every second. */
-function slotView(
-  { holder, requestId, heldForMs, waiting }: SlotAndLine,
-  underWay: readonly UnderWay[],
-  said: string | null = null,
-): Html {
+function slotView({ slot, live, uploads }: Deps, said: string | null = null): Html {
+  const { holder, requestId, heldForMs, waiting } = slot.status();
   const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
   return html`<div class="card-head"><h2>Inference slot</h2>${
     holder !== null &&
@@ -59,7 +57,7 @@ ${
     : html`<p class="slot-facts" data-key="held">for <b>${duration(heldForMs)}</b> <span class="soft">by request</span> <code>${requestId}</code></p>`
 }
 ${waiting.length > 0 && waitingView(waiting)}
-${underWay.length > 0 && underWayView(underWay)}`;
+${underWayView(live(), uploads())}`;
 }
 
 const waitingView = (waiting: SlotAndLine['waiting']): Html =>
@@ -71,7 +69,7 @@ const waitingView = (waiting: SlotAndLine['waiting']): Html =>
 
 /** The most that are listed; their number is always told. */
 const LISTED = 8;
-const PROTOCOLS = { realtime: 'Realtime', wyoming: 'Wyoming', upload: '' } as const;
+const PROTOCOLS = { realtime: 'Realtime', wyoming: 'Wyoming' } as const;
 const STATES = {
   waiting: 'waiting for speech',
   hearing: 'hearing speech',
@@ -86,25 +84,25 @@ const STAGES: Readonly<Record<string, string>> = {
   speech: 'first audio',
 };
 
-function underWayView(all: readonly UnderWay[]): Html {
-  const uploads = all.filter(({ what }) => what === 'upload').length;
+function underWayView(live: readonly LiveNow[], uploads: readonly UploadNow[]): Html | null {
+  const rows = [...live.map(liveRow), ...uploads.map(uploadRow)];
+  if (rows.length === 0) return null;
   const counts = [
-    ...(all.length > uploads ? [counted(all.length - uploads, 'live session')] : []),
-    ...(uploads > 0 ? [counted(uploads, 'upload')] : []),
+    ...(live.length > 0 ? [counted(live.length, 'live session')] : []),
+    ...(uploads.length > 0 ? [counted(uploads.length, 'upload')] : []),
   ];
   return html`<h3 data-key="under-way-title">${counts.join(', ')}</h3>
-<ul class="waiting" data-key="under-way" aria-label="Live sessions and uploads">${all
-    .slice(0, LISTED)
-    .map(
-      rowUnderWay,
-    )}${all.length > LISTED && html`<li class="soft">and ${all.length - LISTED} more</li>`}</ul>`;
+<ul class="waiting" data-key="under-way" aria-label="Live sessions and uploads">${rows.slice(0, LISTED)}${
+    rows.length > LISTED && html`<li class="soft">and ${rows.length - LISTED} more</li>`
+  }</ul>`;
 }
 
-function rowUnderWay({ what, network, idleMs, isWhole, status }: UnderWay): Html {
-  if (status === null || idleMs === null)
-    return html`<li>Upload <span class="badge">${isWhole ? 'received' : 'receiving'}</span> <span class="note block">from <code>${network}</code></span></li>`;
-  const { kind, state, lastError, lastAnswer } = status;
-  return html`<li>${PROTOCOLS[what]} ${kind} <span class="badge${state !== 'waiting' && ' accent'}">${STATES[state]}</span> <span class="note block">from <code>${network}</code>, last audio ${duration(idleMs)} ago</span>${
+const uploadRow = ({ network, behindMs }: UploadNow): Html =>
+  html`<li>Upload <span class="badge">${behindMs() === null ? 'received' : 'receiving'}</span> <span class="note block">from <code>${network}</code></span></li>`;
+
+function liveRow(session: LiveNow): Html {
+  const { kind, state, lastError, lastAnswer } = session.status();
+  return html`<li>${PROTOCOLS[session.protocol]} ${kind} <span class="badge${state !== 'waiting' && ' accent'}">${STATES[state]}</span> <span class="note block">from <code>${session.network}</code>, last audio ${duration(session.idleMs())} ago</span>${
     lastAnswer !== null && html` <span class="note block">Last answer: ${answerText(lastAnswer)}</span>`
   }${
     lastError !== null &&

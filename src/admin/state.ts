@@ -1,5 +1,6 @@
 /** The first line of the dashboard: what is wrong now and since when. The title and icon of the tab show it, too. */
 import type { RequestHandler } from 'express';
+import { keptFor } from '../kept-answer.ts';
 import { sendHtml } from './answer.ts';
 import type { AdminDeps, Trouble } from './deps.ts';
 import { CATEGORY_NAMES, duration } from './views/format.ts';
@@ -29,13 +30,8 @@ const CRASH_SHOWN_MS = 24 * 3_600_000;
 const KEPT_MS = 8000;
 
 export function showState(deps: Deps): RequestHandler {
-  const startedAt = Date.now() - performance.now();
-  let slow: { found: Promise<Trouble[]>; until: number } | null = null;
-  const slowly = () => {
-    if (slow === null || performance.now() >= slow.until)
-      slow = { found: slowTroubles(deps, new Date(startedAt)), until: performance.now() + KEPT_MS };
-    return slow.found;
-  };
+  const startedAt = new Date(Date.now() - performance.now());
+  const slowly = keptFor(KEPT_MS, () => slowTroubles(deps, startedAt));
   return async (_req, res) => {
     const troubles = [...heldLong(deps), ...(await slowly()), ...deps.watch.troubles(), ...quick(deps)];
     troubles.sort((a, b) => RANK[a.level] - RANK[b.level]);
@@ -47,88 +43,66 @@ const RANK = { bad: 0, warn: 1 } as const;
 
 async function slowTroubles(deps: Deps, startedAt: Date): Promise<Trouble[]> {
   const [upstreams, audio] = await Promise.all([deps.upstreams.health(), deps.audioProblem()]);
-  const down = upstreams.flatMap(({ category, problem, isAbsent, since }): Trouble[] =>
-    problem === null || isAbsent
-      ? []
-      : [
-          {
-            key: `upstream-${category}`,
-            level: 'bad',
-            says: `${UPSTREAMS[category]} ${problem.says}`,
-            short: `${CATEGORY_NAMES[category].toLowerCase()} down`,
-            detail: 'voxgate doctor says what to do',
-            since,
-          },
-        ],
-  );
-  return [
-    ...down,
-    ...engine(deps, startedAt),
-    ...noModel(deps, startedAt),
-    ...audioTrouble(audio, startedAt),
-    ...crash(deps),
-  ];
+  return found([
+    ...upstreams.map(
+      ({ category, problem, isAbsent, since }) =>
+        problem !== null &&
+        !isAbsent && {
+          key: `upstream-${category}`,
+          level: 'bad' as const,
+          says: `${UPSTREAMS[category]} ${problem.says}`,
+          short: `${CATEGORY_NAMES[category].toLowerCase()} down`,
+          detail: 'voxgate doctor says what to do',
+          since,
+        },
+    ),
+    deps.cpuLevel === '' && {
+      key: 'engine',
+      level: 'bad',
+      says: 'Transcription is off: the native engine could not be loaded',
+      short: 'no engine',
+      detail: 'see the log of the start',
+      since: startedAt,
+    },
+    !deps.models.downloads &&
+      !deps.models.list().some(({ installed }) => installed) && {
+        key: 'no-model',
+        level: 'bad',
+        says: 'Transcription is off: no model is on disk, and SVC_MODEL_DOWNLOAD is off',
+        short: 'no model',
+        detail: 'pull one below',
+        since: startedAt,
+      },
+    audio !== null && {
+      key: 'audio',
+      level: 'warn',
+      says: `Some audio cannot be read: ${audio}`,
+      short: 'some audio',
+      detail: null,
+      since: startedAt,
+    },
+    lastCrash(deps),
+  ]);
 }
+
+/** Those that are there. */
+const found = (maybe: readonly (Trouble | false | null)[]) => maybe.flatMap((one) => one || []);
 
 const UPSTREAMS = { tts: 'The speech upstream', llm: 'The chat daemon' } as const;
 
-const engine = ({ cpuLevel }: Deps, since: Date): Trouble[] =>
-  cpuLevel !== ''
-    ? []
-    : [
-        {
-          key: 'engine',
-          level: 'bad',
-          says: 'Transcription is off: the native engine could not be loaded',
-          short: 'no engine',
-          detail: 'see the log of the start',
-          since,
-        },
-      ];
-
-const noModel = ({ models }: Deps, since: Date): Trouble[] =>
-  models.downloads || models.list().some(({ installed }) => installed)
-    ? []
-    : [
-        {
-          key: 'no-model',
-          level: 'bad',
-          says: 'Transcription is off: no model is on disk, and SVC_MODEL_DOWNLOAD is off',
-          short: 'no model',
-          detail: 'pull one below',
-          since,
-        },
-      ];
-
-const audioTrouble = (problem: string | null, since: Date): Trouble[] =>
-  problem === null
-    ? []
-    : [
-        {
-          key: 'audio',
-          level: 'warn',
-          says: `Some audio cannot be read: ${problem}`,
-          short: 'some audio',
-          detail: null,
-          since,
-        },
-      ];
-
-function crash({ crashes }: Deps): Trouble[] {
-  const last = crashes.list()[0];
-  if (last === undefined || Date.now() - Date.parse(last.at) > CRASH_SHOWN_MS) return [];
+function lastCrash({ crashes }: Deps): Trouble | null {
+  const [last] = crashes.list();
+  if (last === undefined || Date.now() - Date.parse(last.at) > CRASH_SHOWN_MS) return null;
   const how = last.signal ?? (last.exitCode === null ? null : `exit ${last.exitCode}`);
   const after = `after ${duration(last.uptimeSec * 1000)} of uptime`;
-  return [
-    {
-      key: 'crash',
-      level: 'warn',
-      says: `The server crashed${how === null ? '' : ` (${how})`} and was restarted`,
-      short: 'crashed',
-      detail: last.requestId === null ? after : `${after}, while serving request ${last.requestId}`,
-      since: new Date(last.at),
-    },
-  ];
+  return {
+    key: 'crash',
+    level: 'warn',
+    says: `The server crashed${how === null ? '' : ` (${how})`} and was restarted`,
+    short: 'crashed',
+    detail: last.requestId === null ? after : `${after}, while serving request ${last.requestId}`,
+    since: new Date(last.at),
+  };
 }
 
 function heldLong({ slot, metrics }: Deps): Trouble[] {
@@ -151,44 +125,37 @@ function heldLong({ slot, metrics }: Deps): Trouble[] {
 /** Troubles that can be found without waiting, because their state is in memory. */
 function quick({ captures, models, toggles, onCpu }: Deps): Trouble[] {
   const failed = captures.failure();
-  const capture: Trouble[] =
-    failed === null || toggles.get('payload')
-      ? []
-      : [
-          {
-            key: 'capture',
-            level: 'warn',
-            says: 'Payload capture turned itself off after a disk error',
-            short: 'capture off',
-            detail: `${failed.why}; it is tried again by itself`,
-            since: failed.at,
-          },
-        ];
-  const pulls = models.list().flatMap(({ id, failure, failedAt }): Trouble[] =>
-    failure === null || failedAt === null
-      ? []
-      : [
-          {
-            key: `model-${id}`,
-            level: 'warn',
-            says: failure,
-            short: 'pull failed',
-            detail: null,
-            since: failedAt,
-          },
-        ],
-  );
-  const fallen = onCpu().map(
-    ({ model, why, since }): Trouble => ({
+  return found([
+    failed !== null &&
+      !toggles.payload && {
+        key: 'capture',
+        level: 'warn',
+        says: 'Payload capture turned itself off after a disk error',
+        short: 'capture off',
+        detail: `${failed.why}; it is tried again by itself`,
+        since: failed.at,
+      },
+    ...models.list().map(
+      ({ id, failure, failedAt }) =>
+        failure !== null &&
+        failedAt !== null && {
+          key: `model-${id}`,
+          level: 'warn' as const,
+          says: failure,
+          short: 'pull failed',
+          detail: null,
+          since: failedAt,
+        },
+    ),
+    ...onCpu().map(({ model, why, since }) => ({
       key: `on-cpu-${model}`,
-      level: 'warn',
+      level: 'warn' as const,
       says: `${model} runs on the CPU: ${why}`,
       short: 'GPU failed',
       detail: 'a full GPU is tried again, up to five times; a lost one needs a restart',
       since,
-    }),
-  );
-  return [...capture, ...pulls, ...fallen];
+    })),
+  ]);
 }
 
 /** At most this many troubles are listed; the others are counted. */

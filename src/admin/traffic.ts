@@ -1,8 +1,7 @@
 /** The metrics on the dashboard: the snapshot and its sections, the data of the charts, and how the upstreams are. */
 import type { RequestHandler } from 'express';
 import { CATEGORIES, type Category } from '../category.ts';
-import { TRAFFIC_CLASSES, type TrafficClass } from '../observability/exchange.ts';
-import type { CategorySnapshot, MetricsSnapshot, RateSeries } from '../observability/metrics.ts';
+import type { CategorySnapshot, MetricsSnapshot } from '../observability/metrics.ts';
 import type { UpstreamHealth } from '../proxy/inventory.ts';
 import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
@@ -25,27 +24,13 @@ export function metrics(deps: Deps): RequestHandler {
 /** The data of the charts. `?only=rate` leaves out the last hour, which is long and changes slowly. */
 export function series({ metrics }: Deps): RequestHandler {
   return (req, res) => {
-    const rate = { step_sec: 1, counts: addUp(metrics.perSecond(RATE_SPAN_SEC)) };
+    const rate = { step_sec: 1, counts: metrics.perSecond(RATE_SPAN_SEC) };
     sendJson(res, {
       now_sec: Math.floor(Date.now() / 1000),
       rate,
       ...(req.query.only === 'rate' ? {} : { history: history(metrics) }),
     });
   };
-}
-
-/** The sums over all categories, by class; null when there is no category. */
-function addUp(rates: RateSeries): Record<TrafficClass, number[]> | null {
-  const all = Object.values(rates);
-  if (all[0] === undefined) return null;
-  const sum = (name: TrafficClass) =>
-    Array.from({ length: RATE_SPAN_SEC }, (_, at) =>
-      all.reduce((total, entry) => total + (entry[name][at] ?? 0), 0),
-    );
-  return Object.fromEntries(TRAFFIC_CLASSES.map((name) => [name, sum(name)])) as Record<
-    TrafficClass,
-    number[]
-  >;
 }
 
 function history(metrics: Deps['metrics']) {

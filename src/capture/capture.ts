@@ -1,9 +1,8 @@
 /**
  * Payload capture: writes the bodies of requests and answers to disk, for replay. It runs off the request path: the
  * calls of a CaptureWriter never wait or throw, one file is open at a time however many requests run, and the memory
- * that waits for the disk is bounded over all captures. Retention: the oldest captures are removed for new ones
- * (`capture-room.ts`, `sweeper.ts`). A full disk, or one that fails, switches capture off (`capture-retry.ts`: until it
- * takes captures again).
+ * that waits for the disk is bounded over all captures. A full disk, or one that fails, switches capture off
+ * (`capture-retry.ts`: until it takes captures again).
  *
  * All writing and removing happens in jobs of one queue. Jobs never run at the same time, so a disk that hangs blocks
  * one thread of Node's pool instead of all four.
@@ -32,7 +31,7 @@ import {
   type JobQueue,
   type WaitingBody,
 } from './capture-queue.ts';
-import { type CaptureRoom, createCaptureRoom } from './capture-room.ts';
+import { type CaptureRetention, createCaptureRetention } from './capture-retention.ts';
 
 export interface CaptureWriter {
   /** Adds a chunk of the request body. The chunk is kept without a copy, so it must not change afterwards. */
@@ -48,8 +47,6 @@ export interface CaptureWriter {
 export interface Capture {
   /** @param at the time of arrival, whose local day names the folder */
   begin(requestId: string, at: Date): CaptureWriter;
-  /** True while a capture is being written to this path. */
-  isOpen(path: string): boolean;
   /** Removes every capture, also those being written, and returns how many were on disk. */
   clear(): Promise<number>;
   /** Measures the captures on disk. It reads the whole folder, so do not call it every second. */
@@ -73,6 +70,7 @@ export interface CaptureOptions {
   maxWaitingBytes?: number;
   /** The most bytes of all captures on the disk; one capture gets at most half of them. No limit when absent. */
   maxBytes?: number;
+  maxAgeMs?: number;
 }
 
 /** Bytes that an open capture counts, mostly for its headers, so that captures without chunks are bounded too. */
@@ -93,20 +91,21 @@ interface Open {
 }
 
 export function createCapture(options: CaptureOptions): Capture {
-  const { log, maxWaitingBytes = 64 * 1024 * 1024, maxBytes = Number.POSITIVE_INFINITY } = options;
+  const { log, maxWaitingBytes = 64 * 1024 * 1024 } = options;
+  const { maxBytes = Number.POSITIVE_INFINITY, maxAgeMs = Number.POSITIVE_INFINITY } = options;
   const dir = resolve(options.dir);
   const queue = createJobQueue();
   const captures = createOpenCaptures(byteBudget(maxWaitingBytes), queue);
   const { open } = captures;
   const isOpen = (path: string) => [...open].some((capture) => capture.path === resolve(path));
-  const room = createCaptureRoom({ dir, maxBytes, isOpen });
-  const write = createDiskWriter({ ...options, dir, maxBytes }, { captures, queue, room });
+  const retention = createCaptureRetention({ dir, log, maxAgeMs, maxBytes, isOpen });
+  const write = createDiskWriter({ ...options, dir, maxBytes }, { captures, queue, retention });
   let skipping = false;
   let closed = false;
 
   async function removeAll(): Promise<number> {
     let count = 0;
-    room.remeasure();
+    retention.remeasure();
     for (const capture of [...open]) captures.forget(capture);
     for (const { path } of await listCaptures(dir)) {
       // What another gateway writes at this very moment stays, and is its own to finish.
@@ -125,7 +124,6 @@ export function createCapture(options: CaptureOptions): Capture {
       skipping = writer === null;
       return writer ?? NOTHING;
     },
-    isOpen,
     clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
     async usage() {
       const stored = await listCaptures(dir);
@@ -137,6 +135,7 @@ export function createCapture(options: CaptureOptions): Capture {
         if (capture.meta === null) captures.abandon(capture);
       }
       await queue.idle();
+      await retention.close();
     },
   };
 }
@@ -200,13 +199,13 @@ function createOpenCaptures(budget: ByteBudget, queue: JobQueue) {
 /** Writes what waits of a capture. Its calls are the jobs of the queue. */
 function createDiskWriter(
   { dir, log, onFailure, maxBytes }: CaptureOptions & { maxBytes: number },
-  { captures, queue, room }: { captures: OpenCaptures; queue: JobQueue; room: CaptureRoom },
+  { captures, queue, retention }: { captures: OpenCaptures; queue: JobQueue; retention: CaptureRetention },
 ): (capture: Open) => Promise<void> {
   const { open, forget } = captures;
   const makeFolder = createFolderMaker(dir);
 
   const takeRoom = async (capture: Open, bytes: number) =>
-    capture.bytesOnDisk + bytes <= maxBytes / 2 && (await room.take(bytes));
+    capture.bytesOnDisk + bytes <= maxBytes / 2 && (await retention.take(bytes));
 
   async function write(capture: Open, path: string): Promise<void> {
     for (const body of BODIES) await appendWaiting(capture, path, body, takeRoom);
@@ -216,7 +215,7 @@ function createDiskWriter(
     else if (capture.meta !== null) {
       const isCut = bodies.some((body) => body.isCut);
       const meta = renderMeta(capture.meta, isCut);
-      if (await room.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
+      if (await retention.take(onDisk(Buffer.byteLength(meta)))) await writeMeta(path, meta);
       else await removeCapture(path);
       forget(capture);
     }
@@ -237,7 +236,7 @@ function createDiskWriter(
       if (capture.abandoned && capture.path !== null) await removeCapture(capture.path);
       if (!open.has(capture)) return;
       if (capture.path === null) {
-        if (!(await room.take(FOLDER_BYTES))) return forget(capture);
+        if (!(await retention.take(FOLDER_BYTES))) return forget(capture);
         capture.path = await makeFolder(capture.requestId, capture.at);
         await createBodies(capture.path);
       }

@@ -11,7 +11,6 @@ import { inWords } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { usableMemoryBytes, usefulThreads } from '../machine.ts';
 import { SIZES } from '../models/catalogue.ts';
-import type { InstrumentsConfig } from '../observability/instruments.ts';
 import {
   aliases,
   ConfigError,
@@ -41,6 +40,8 @@ export { ConfigError };
 
 /** The rest is for uploads on a memory file system, decoders, and the system itself. */
 const MODEL_MEMORY_SHARE = 0.75;
+const DAY_MS = 86_400_000;
+const GIB = 1024 ** 3;
 const DEFAULT_SPEECH_URL = 'http://127.0.0.1:8091';
 const DEFAULT_CHAT_URL = 'http://127.0.0.1:11434';
 
@@ -301,19 +302,21 @@ function listeningOf(s: z.output<typeof settings>, env: NodeJS.ProcessEnv) {
   };
 }
 
-function observabilityOf(s: z.output<typeof settings>): InstrumentsConfig {
+function observabilityOf(s: z.output<typeof settings>) {
   return {
+    /** Which instruments are on at the start; the admin API can switch them later. */
     metrics: s.SVC_OBS_METRICS_ENABLED,
     accessLog: s.SVC_OBS_ACCESS_LOG_ENABLED,
     payload: s.SVC_OBS_PAYLOAD_ENABLED,
     metricsWindowSec: s.SVC_OBS_METRICS_WINDOW_SEC,
+    /** `-` is standard output. */
     logDir: s.SVC_OBS_LOG_DIR === '-' ? '-' : resolve(s.SVC_OBS_LOG_DIR),
     logProbes: s.SVC_OBS_LOG_PROBES,
-    logMaxDays: s.SVC_OBS_LOG_MAX_DAYS,
-    logMaxGb: s.SVC_OBS_LOG_MAX_GB,
+    logMaxAgeMs: s.SVC_OBS_LOG_MAX_DAYS * DAY_MS,
+    logMaxBytes: s.SVC_OBS_LOG_MAX_GB * GIB,
     payloadDir: resolve(s.SVC_OBS_PAYLOAD_DIR),
-    payloadMaxDays: s.SVC_OBS_PAYLOAD_MAX_DAYS,
-    payloadMaxGb: s.SVC_OBS_PAYLOAD_MAX_GB,
+    payloadMaxAgeMs: s.SVC_OBS_PAYLOAD_MAX_DAYS * DAY_MS,
+    payloadMaxBytes: s.SVC_OBS_PAYLOAD_MAX_GB * GIB,
   };
 }
 
@@ -457,13 +460,7 @@ function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => FOR_CHILDREN.test(name)));
 }
 
-/** What other machines can do with a gateway that has these settings, in words for the operator. */
-interface Reach {
-  host: string;
-  apiKeys: readonly string[];
-  adminKeys: readonly string[];
-  wyomingPort: number | undefined;
-}
+type Reach = Pick<Config, 'host' | 'apiKeys' | 'adminKeys' | 'wyomingPort'>;
 
 /** Over HTTP every request needs a key then, and over Wyoming, which has none, it would not. */
 const passesKeys = ({ host, apiKeys, wyomingPort }: Reach) =>

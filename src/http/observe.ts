@@ -16,21 +16,21 @@ import { onceOver } from './server/client-signal.ts';
 
 export interface Notes {
   readonly requestId: string;
-  category: Category | undefined;
-  model: string | undefined;
-  route: string | undefined;
+  category?: Category | undefined;
+  model?: string | undefined;
+  route?: string | undefined;
   provider: string;
-  language: string | undefined;
-  audioSec: number | undefined;
-  rtf: number | undefined;
-  speakers: number | undefined;
-  diarizationSec: number | undefined;
+  language?: string | undefined;
+  audioSec?: number | undefined;
+  rtf?: number | undefined;
+  speakers?: number | undefined;
+  diarizationSec?: number | undefined;
   /** The time that a request with `Prefer: wait` waited for the slot. */
-  waitedMs: number | undefined;
+  waitedMs?: number | undefined;
   /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
-  error: GatewayError | undefined;
+  error?: GatewayError | undefined;
   /** The name of the key that the request had; undefined without one, and for a key that has none. */
-  key: string | undefined;
+  key?: string | undefined;
   /** Called when the request has taken the slot. */
   slotTaken(): void;
   /** Called for every chunk of the body that is read. */
@@ -61,7 +61,8 @@ export function observeRequests({ holdsKey, ...instruments }: ObserverDeps): Req
     const arrival = arrivalOf(req, holdsKey);
     const measured: Measured = { bytesIn: 0, bytesOut: 0, slotWaitMs: undefined };
     const notes: Notes = {
-      ...emptyNotes(res.locals.requestId),
+      requestId: res.locals.requestId,
+      provider: 'voxgate',
       slotTaken: () => {
         measured.slotWaitMs = arrival.msSince();
       },
@@ -105,24 +106,6 @@ export function observeRequests({ holdsKey, ...instruments }: ObserverDeps): Req
       else setImmediate(finish, false);
     });
     next();
-  };
-}
-
-function emptyNotes(requestId: string): Omit<Notes, 'slotTaken' | 'requestBody'> {
-  return {
-    requestId,
-    category: undefined,
-    model: undefined,
-    route: undefined,
-    provider: 'voxgate',
-    language: undefined,
-    audioSec: undefined,
-    rtf: undefined,
-    speakers: undefined,
-    diarizationSec: undefined,
-    waitedMs: undefined,
-    error: undefined,
-    key: undefined,
   };
 }
 

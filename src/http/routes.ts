@@ -1,11 +1,9 @@
 /** The table of the HTTP routes: method, path, chain, handler. */
 import type { Express, Request, RequestHandler, Router } from 'express';
-import type { Slot } from '../engine/slot.ts';
-import type { WaitingLine } from '../engine/waiting-line.ts';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import type { ApiKeys } from './access/api-key.ts';
-import { admission } from './admission.ts';
+import { type AdmissionDeps, admission } from './admission.ts';
 import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
 import { isOwnAudio, notFound } from './not-found.ts';
@@ -29,10 +27,7 @@ export interface RouteDeps {
   version: string;
   describe: Omit<Description, 'version'>;
   models: ModelsDeps;
-  slot: Slot;
-  line: WaitingLine;
-  maxWaitSec: number;
-  defaultWaitSec: number;
+  admission: AdmissionDeps;
   gracefulStop: GracefulStop;
   shutdown: AbortSignal;
   transcriptions: TranscriptionHandlerDeps;
@@ -58,12 +53,8 @@ const PAGES = ['/docs', '/playground', '/admin'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, describe, models, slot, line, maxWaitSec, gracefulStop, shutdown, prometheus } = deps;
-  const { speech, chat, bodies } = deps;
-  const inference = [
-    admission({ slot, line, gracefulStop, shutdown, maxWaitSec, defaultWaitSec: deps.defaultWaitSec }),
-    ownPace,
-  ];
+  const { version, describe, models, gracefulStop, shutdown, prometheus, speech, chat, bodies } = deps;
+  const inference = [admission(deps.admission), ownPace];
   const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
   // A recording sent to a misspelling of the gateway's own path must not reach the speech upstream.
   const notOwn: RequestHandler = (req, _res, next) =>

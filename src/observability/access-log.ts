@@ -24,10 +24,10 @@ export interface AccessLogOptions {
   /** The folder of the log, which is made with a line where it is missing. */
   dir: string;
   log: Logger;
-  /** Days, possibly with a fraction; files older than this are removed. */
-  maxDays?: number;
-  /** GiB, possibly with a fraction; the oldest files above this are removed. */
-  maxGb?: number;
+  /** Files older than this are removed. */
+  maxAgeMs?: number;
+  /** The oldest files above this are removed. */
+  maxBytes?: number;
   now?: () => Date;
   /** Milliseconds between two tries after a write has failed. */
   retryMs?: number;
@@ -41,13 +41,8 @@ const SWEEP_EVERY_MS = 30 * 60_000;
 /** Removes what is too old or too much at once and every half hour, and makes no file before the first line. */
 export function createAccessLog(options: AccessLogOptions): AccessLog {
   const { dir, log, now = () => new Date() } = options;
-  const { maxDays = Number.POSITIVE_INFINITY, maxGb = Number.POSITIVE_INFINITY } = options;
-  const retention = createLogRetention({
-    maxBytes: maxGb * 1024 ** 3,
-    maxAgeMs: maxDays * 86_400_000,
-    now: () => now().getTime(),
-    log,
-  });
+  const { maxAgeMs = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = options;
+  const retention = createLogRetention({ maxBytes, maxAgeMs, now: () => now().getTime(), log });
   const file = createLineFile({
     dir,
     log,

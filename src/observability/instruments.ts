@@ -2,13 +2,13 @@
 import type { Logger } from 'winston';
 import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
 import { createCaptureRetry } from '../capture/capture-retry.ts';
-import { createSweeper } from '../capture/sweeper.ts';
+import type { Config } from '../config/config.ts';
 import { createAccessLog, createStdoutLog } from './access-log.ts';
 import type { AnswerRecord } from './answer-record.ts';
 import type { Exchange } from './exchange.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createPrometheus, type Prometheus, type PrometheusOptions } from './prometheus.ts';
-import { createToggles, type Toggles } from './toggles.ts';
+import type { Toggles } from './toggles.ts';
 
 export interface Instruments {
   readonly metrics: Metrics;
@@ -23,42 +23,21 @@ export interface Instruments {
   beginCapture(requestId: string, at: Date): CaptureWriter | null;
   /** Why capture switched itself off, and when, since it was last on; null unless it did. */
   captureFailure(): { at: Date; why: string } | null;
+  /** The folders that are written to now, by what is in them. */
+  folders(): Record<string, string>;
   /** Resolves when everything is on disk. */
   close(): Promise<void>;
-}
-
-export interface InstrumentsConfig {
-  /** Which instruments are on at the start; the admin API can switch them later. */
-  readonly metrics: boolean;
-  readonly accessLog: boolean;
-  readonly payload: boolean;
-  readonly metricsWindowSec: number;
-  /** `-` is standard output. */
-  readonly logDir: string;
-  readonly logProbes: boolean;
-  readonly logMaxDays: number;
-  readonly logMaxGb: number;
-  readonly payloadDir: string;
-  readonly payloadMaxDays: number;
-  readonly payloadMaxGb: number;
 }
 
 export interface InstrumentsDeps extends PrometheusOptions {
   log: Logger;
 }
 
-export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDeps): Instruments {
+export function createInstruments(config: Config['observability'], deps: InstrumentsDeps): Instruments {
   const { log } = deps;
   const metrics = createMetrics({ windowSec: config.metricsWindowSec });
   const prometheus = createPrometheus(deps);
   const { capture, toggles, failure, retry } = createSwitchedCapture(config, log);
-  const sweeper = createSweeper({
-    dir: config.payloadDir,
-    isOpen: capture.isOpen,
-    maxDays: config.payloadMaxDays,
-    maxGb: config.payloadMaxGb,
-    log,
-  });
   // Also with the log switched off, because it removes what is too old.
   const accessLog =
     config.logDir === '-'
@@ -66,8 +45,8 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
       : createAccessLog({
           dir: config.logDir,
           log,
-          maxDays: config.logMaxDays,
-          maxGb: config.logMaxGb,
+          maxAgeMs: config.logMaxAgeMs,
+          maxBytes: config.logMaxBytes,
         });
 
   return {
@@ -76,43 +55,47 @@ export function createInstruments(config: InstrumentsConfig, deps: InstrumentsDe
     toggles,
     capture,
     finished(exchange) {
-      if (toggles.get('metrics')) {
+      if (toggles.metrics) {
         metrics.record(exchange);
         prometheus.record(exchange);
       }
-      if (toggles.get('access_log') && (config.logProbes || !isDullProbe(exchange)))
-        accessLog.write(exchange);
+      if (toggles.access_log && (config.logProbes || !isDullProbe(exchange))) accessLog.write(exchange);
     },
     answered(answer) {
-      if (toggles.get('metrics')) prometheus.answered(answer);
+      if (toggles.metrics) prometheus.answered(answer);
     },
     beginCapture(requestId, at) {
-      if (!toggles.get('payload')) return null;
+      if (!toggles.payload) return null;
       return withoutVoices(capture.begin(requestId, at));
     },
     captureFailure: failure,
+    folders: () => ({
+      ...(toggles.payload && { captures: config.payloadDir }),
+      ...(toggles.access_log && config.logDir !== '-' && { 'the access log': config.logDir }),
+    }),
     async close() {
       retry.cancel();
-      await Promise.all([sweeper.close(), capture.close(), accessLog.close()]);
+      await Promise.all([capture.close(), accessLog.close()]);
       prometheus.close();
     },
   };
 }
 
 /** The switches, and the capture that turns its own off when the disk fails, and on again once that takes captures. */
-function createSwitchedCapture(config: InstrumentsConfig, log: Logger) {
+function createSwitchedCapture(config: Config['observability'], log: Logger) {
   const { metrics, accessLog, payload, payloadDir: dir } = config;
-  const switches = createToggles({ metrics, access_log: accessLog, payload });
+  let isOn = payload;
   let failed: ReturnType<Instruments['captureFailure']> = null;
   const turn = (on: boolean) => {
     failed = null;
-    switches.set('payload', on);
+    isOn = on;
   };
   const retry = createCaptureRetry({ dir, log, resume: () => turn(true) });
   const capture = createCapture({
     dir,
     log,
-    maxBytes: config.payloadMaxGb * 1024 ** 3,
+    maxBytes: config.payloadMaxBytes,
+    maxAgeMs: config.payloadMaxAgeMs,
     onFailure(error) {
       turn(false);
       failed = { at: new Date(), why: error.message };
@@ -120,9 +103,12 @@ function createSwitchedCapture(config: InstrumentsConfig, log: Logger) {
     },
   });
   const toggles: Toggles = {
-    ...switches,
-    set(key, on) {
-      if (key !== 'payload') return switches.set(key, on);
+    metrics,
+    access_log: accessLog,
+    get payload() {
+      return isOn;
+    },
+    set payload(on) {
       retry.cancel(); // what the operator says stays
       turn(on);
     },

@@ -35,18 +35,18 @@ export interface MetricsSample {
   latency_ms: number;
   slot_wait_ms: number | null;
   /** The part of `slot_wait_ms` for which a request with `Prefer: wait` waited. */
-  waited_ms?: number;
-  audio_sec?: number;
-  rtf?: number;
-  speakers?: number;
-  route?: string;
+  waited_ms?: number | undefined;
+  audio_sec?: number | undefined;
+  rtf?: number | undefined;
+  speakers?: number | undefined;
+  route?: string | undefined;
   /** The name of the key that the request had. */
-  key?: string;
+  key?: string | undefined;
   /** The address of the client. */
-  client_ip?: string;
+  client_ip?: string | undefined;
   /** The code of a failure, and what the client was told, cut to 200 characters. */
-  code?: string;
-  message?: string;
+  code?: string | undefined;
+  message?: string | undefined;
   provider: string;
 }
 
@@ -81,9 +81,6 @@ export interface MetricsSnapshot {
   categories: Partial<Record<Category, CategorySnapshot>>;
 }
 
-/** The values of each second, oldest first. */
-export type RateSeries = Partial<Record<Category, Record<TrafficClass, number[]>>>;
-
 /** The values of each step, oldest first. */
 export interface HistorySeries {
   stepSec: number;
@@ -91,7 +88,6 @@ export interface HistorySeries {
     Record<
       Category,
       {
-        counts: Record<TrafficClass, number[]>;
         latencyMs: { p50: Figure[]; p95: Figure[]; p99: Figure[] };
         rtfP50: Figure[];
       }
@@ -112,9 +108,9 @@ export interface Metrics {
   snapshot(slot: SlotNow): MetricsSnapshot;
   /** The latest requests of a category that are kept, newest first. */
   recent(category: Category): readonly MetricsSample[];
-  /** The requests in each of the last complete seconds. @param seconds is clamped to 1 to 600 */
-  perSecond(seconds: number): RateSeries;
-  /** The last hour in steps of 10 s. The last step is the current one, so its counts still grow. */
+  /** The requests of all categories in each of the last complete seconds, oldest first; null before the first one. */
+  perSecond(seconds: number): Record<TrafficClass, number[]> | null;
+  /** The last hour in steps of 10 s, of which the last is the current one. */
   series(): HistorySeries;
 }
 
@@ -192,10 +188,8 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       };
     },
     recent: (category) => windows.get(category)?.recent ?? [],
-    perSecond(seconds) {
-      const count = Math.min(600, Math.max(1, Math.floor(seconds)));
-      return each(({ window }) => countSteps(window, second() - count, count, 1));
-    },
+    perSecond: (seconds) =>
+      windows.size === 0 ? null : perSecond([...windows.values()], second() - seconds, seconds),
     series() {
       const first = (Math.floor(second() / SERIES_STEP_SEC) + 1) * SERIES_STEP_SEC - SERIES_SPAN_SEC;
       return {
@@ -206,6 +200,18 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
   };
 }
 
+function perSecond(windows: readonly Window[], from: number, seconds: number) {
+  const counted = Array.from({ length: seconds }, (_, i) =>
+    windows.map(({ window }) => window.sum(from + i, from + i).counts),
+  );
+  const sums = (name: TrafficClass) =>
+    counted.map((counts) => counts.reduce((sum, each) => sum + each[name], 0));
+  return Object.fromEntries(TRAFFIC_CLASSES.map((name) => [name, sums(name)])) as Record<
+    TrafficClass,
+    number[]
+  >;
+}
+
 function historyOf(window: RollingWindow, first: number) {
   const count = SERIES_SPAN_SEC / SERIES_STEP_SEC;
   const steps = Array.from({ length: count }, (): Measurement[] => []);
@@ -214,7 +220,6 @@ function historyOf(window: RollingWindow, first: number) {
   }
   const latency = steps.map((step) => percentiles(valuesOf(step, 'latencyMs'), [50, 95, 99]));
   return {
-    counts: countSteps(window, first, count, SERIES_STEP_SEC),
     latencyMs: {
       p50: latency.map(([p50]) => p50),
       p95: latency.map(([, p95]) => p95),
@@ -253,17 +258,9 @@ function summarize({ window, recent }: Window, from: number, to: number): Catego
   };
 }
 
-function countSteps(window: RollingWindow, first: number, count: number, stepSec: number) {
-  const steps = Array.from({ length: count }, (_, k) => {
-    const from = first + k * stepSec;
-    return window.sum(from, from + stepSec - 1).counts;
-  });
-  const named = TRAFFIC_CLASSES.map((name) => [name, steps.map((counts) => counts[name])]);
-  return Object.fromEntries(named) as Record<TrafficClass, number[]>;
-}
-
+/** JSON leaves out the undefined members. */
 function toSample(exchange: Exchange): MetricsSample {
-  const { audioSec, rtf, speakers, route, waitedMs } = exchange;
+  const { waitedMs, errorMessage } = exchange;
   return {
     request_id: exchange.requestId,
     at: exchange.at.toISOString(),
@@ -273,17 +270,15 @@ function toSample(exchange: Exchange): MetricsSample {
     class: exchange.class,
     latency_ms: exchange.latencyMs,
     slot_wait_ms: exchange.slotWaitMs ?? null,
-    ...(waitedMs === undefined ? {} : { waited_ms: Math.round(waitedMs) }),
-    ...(audioSec === undefined ? {} : { audio_sec: audioSec }),
-    ...(rtf === undefined ? {} : { rtf }),
-    ...(speakers === undefined ? {} : { speakers }),
-    ...(route === undefined ? {} : { route }),
-    ...(exchange.key === undefined ? {} : { key: exchange.key }),
-    ...(exchange.clientIp === undefined ? {} : { client_ip: exchange.clientIp }),
-    ...(exchange.errorCode === undefined ? {} : { code: exchange.errorCode }),
-    ...(exchange.errorMessage === undefined
-      ? {}
-      : { message: excerpt(exchange.errorMessage, MESSAGE_CHARS) }),
+    waited_ms: waitedMs === undefined ? undefined : Math.round(waitedMs),
+    audio_sec: exchange.audioSec,
+    rtf: exchange.rtf,
+    speakers: exchange.speakers,
+    route: exchange.route,
+    key: exchange.key,
+    client_ip: exchange.clientIp,
+    code: exchange.errorCode,
+    message: errorMessage === undefined ? undefined : excerpt(errorMessage, MESSAGE_CHARS),
     provider: exchange.provider,
   };
 }

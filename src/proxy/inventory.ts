@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import type { Config, UpstreamConfig } from '../config/config.ts';
+import { keptFor } from '../kept-answer.ts';
 import { type ProblemKind, probe, problemOfStatus, timedOut, UpstreamProblem } from './probe.ts';
 
 export interface UpstreamModel {
@@ -65,31 +66,22 @@ export function createInventory(
   log: InventoryLog,
   now = () => performance.now(),
 ): Inventory {
-  const keep = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
-    let kept: { answer: Promise<T>; until: number } | null = null;
-    return () => {
-      if (kept === null || now() >= kept.until) {
-        const fresh = { answer: ask(), until: Number.POSITIVE_INFINITY };
-        kept = fresh;
-        void fresh.answer.then(() => {
-          fresh.until = now() + KEPT_FOR_MS;
-        });
-      }
-      return kept.answer;
-    };
-  };
   const listed = new Map<Answer['category'], ReadonlySet<string>>();
   const notice = createNotice(config, log);
-  const answers = keep(async () => {
-    const answers = await Promise.all([
-      answerOf('tts', probeSpeech(config.tts)),
-      answerOf('llm', probeChat(config.llm).then(withNames)),
-    ]);
-    for (const { category, problem, names } of answers)
-      if (problem === null) listed.set(category, new Set(names));
-    return answers.map((answer) => ({ ...answer, ...notice(answer) }));
-  });
-  const voices = keep(() => voicesOf(config.tts));
+  const answers = keptFor(
+    KEPT_FOR_MS,
+    async () => {
+      const answers = await Promise.all([
+        answerOf('tts', probeSpeech(config.tts)),
+        answerOf('llm', probeChat(config.llm).then(withNames)),
+      ]);
+      for (const { category, problem, names } of answers)
+        if (problem === null) listed.set(category, new Set(names));
+      return answers.map((answer) => ({ ...answer, ...notice(answer) }));
+    },
+    now,
+  );
+  const voices = keptFor(KEPT_FOR_MS, () => voicesOf(config.tts), now);
   return {
     models: async () => (await answers()).flatMap(({ models }) => models),
     health: async () => (await answers()).map(({ models, names, ...health }) => health),

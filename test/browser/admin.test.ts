@@ -93,7 +93,7 @@ test('the switches turn instruments on and off', async () => {
   assert.equal(await payload.getAttribute('aria-checked'), 'false');
   await payload.click();
   await page.locator('[role=switch][aria-checked=true][aria-labelledby=switch-payload]').waitFor();
-  assert.equal(admin.toggles.get('payload'), true);
+  assert.equal(admin.toggles.payload, true);
   await page.getByRole('link', { name: 'aaaabbbbccccdddd' }).waitFor();
   await page.getByRole('switch', { name: 'Metrics' }).press('Space');
   await page.getByText('Metrics are switched off').waitFor();
@@ -103,7 +103,7 @@ test('the switches turn instruments on and off', async () => {
   );
   await payload.click();
   await page.locator('.requests code').first().waitFor();
-  await until('off again', () => !admin.toggles.get('payload'));
+  await until('off again', () => !admin.toggles.payload);
 });
 
 test('captures are all deleted after a question', async () => {
@@ -356,7 +356,7 @@ async function lively(): Promise<Admin> {
   const admin = await startAdmin();
   liveUp(admin);
   for (const id of ['7b1c', '9d02', 'e41f']) admin.captured.add(id);
-  admin.toggles.set('payload', true);
+  admin.toggles.payload = true;
   const turbo = admin.models.find(({ id }) => id === 'multilingual-large-v3-turbo');
   const what = 'ggml-large-v3-turbo-q8_0.bin';
   const progress = { phase: 'downloading', what, doneBytes: 312_000_000, totalBytes: 874_188_075 } as const;

@@ -225,9 +225,10 @@ const ADMIN: Record<string, { path?: string; with?: (admin: Admin) => void; reac
       admin.troubles.push({ ...full, since: new Date() });
       const lastAnswer = { status: 'completed', stages: [{ name: 'text', ms: 210 }] } as const;
       const lastError = { code: 'slot_busy', says: 'The slot is busy', at: new Date() };
-      admin.underWay.push(live({ state: 'answering', lastAnswer, lastError }), upload('10.0.0.9'));
+      admin.live.push(live({ state: 'answering', lastAnswer, lastError }));
+      admin.uploads.push(upload('10.0.0.9'));
       for (const one of ['7b1c', '9d02']) admin.captured.add(one);
-      admin.toggles.set('payload', true);
+      admin.toggles.payload = true;
       admin.slot.take('asr', '4f2a9c81d07be356');
     },
     reach: async (page) => {

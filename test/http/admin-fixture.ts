@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import express, { type RequestHandler } from 'express';
 import winston from 'winston';
-import type { AdminDeps, ModelStatus, Trouble, UnderWay } from '../../src/admin/deps.ts';
+import type { AdminDeps, LiveNow, ModelStatus, Trouble, UploadNow } from '../../src/admin/deps.ts';
 import { adminRoutes } from '../../src/admin/routes.ts';
 import type { StoredCapture } from '../../src/capture/capture-folder.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -23,10 +23,11 @@ import { errorHandler } from '../../src/http/error-handler.ts';
 import { mountPages } from '../../src/http/pages.ts';
 import { requestId } from '../../src/http/server/request-id.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
+import type { LiveStatus } from '../../src/limits/live-places.ts';
 import type { Exchange } from '../../src/observability/exchange.ts';
 import type { LogLine } from '../../src/observability/log-tail.ts';
 import { createMetrics, type Metrics } from '../../src/observability/metrics.ts';
-import { createToggles, type Toggles } from '../../src/observability/toggles.ts';
+import type { Toggles } from '../../src/observability/toggles.ts';
 import type { UpstreamHealth } from '../../src/proxy/inventory.ts';
 import { toneWav } from './harness.ts';
 
@@ -45,7 +46,8 @@ export interface Admin extends AsyncDisposable {
   upstreams: UpstreamHealth[];
   /** What is wrong with the machine. */
   troubles: Trouble[];
-  underWay: UnderWay[];
+  live: LiveNow[];
+  uploads: UploadNow[];
   logLines: LogLine[];
   /** Why capture switched itself off. */
   captureFailure: { at: Date; why: string } | null;
@@ -59,12 +61,13 @@ export interface Admin extends AsyncDisposable {
 }
 
 /** A session of the protocol Realtime that waits for speech. */
-export const live = (more: Partial<NonNullable<UnderWay['status']>> = {}): UnderWay => ({
-  ...{ what: 'realtime', network: '10.0.0.7', idleMs: 3200, isWhole: false },
-  status: { kind: 'conversation', state: 'waiting', lastError: null, lastAnswer: null, ...more },
+export const live = (more: Partial<LiveStatus> = {}): LiveNow => ({
+  ...{ protocol: 'realtime', network: '10.0.0.7', idleMs: () => 3200 },
+  status: () => ({ kind: 'conversation', state: 'waiting', lastError: null, lastAnswer: null, ...more }),
 });
-export const upload = (network: string, isWhole = false): UnderWay => ({
-  ...{ what: 'upload', network, idleMs: null, isWhole, status: null },
+export const upload = (network: string, isWhole = false): UploadNow => ({
+  network,
+  behindMs: () => (isWhole ? null : 0),
 });
 
 /** The settings that the dashboard shows. */
@@ -80,7 +83,7 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const startedAt = performance.now();
   let offsetMs = 0;
   const metrics = createMetrics({ windowSec: 3600, now: () => performance.now() - startedAt + offsetMs });
-  const toggles = createToggles({ metrics: true, access_log: true, payload: false });
+  const toggles = { metrics: true, access_log: true, payload: false };
   const slot = createSlot();
   const line = createWaitingLine(slot, BUDGETS.waiting);
   const models = someModels();
@@ -89,7 +92,8 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
   const captured = new Set<string>();
   const upstreams = someUpstreams();
   const troubles: Trouble[] = [];
-  const underWay: UnderWay[] = [];
+  const sessions: LiveNow[] = [];
+  const uploads: UploadNow[] = [];
   const logLines: LogLine[] = [];
   const log = winston.createLogger({ silent: true });
   const deps: AdminDeps = {
@@ -100,7 +104,8 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
     audioProblem: async () => null,
     onCpu: () => admin.onCpu,
     upstreams: { health: async () => upstreams },
-    underWay: () => underWay,
+    live: () => sessions,
+    uploads: () => uploads,
     logLines: () => logLines,
     watch: { troubles: () => troubles },
     settings: shownGroups(readConfig(SETTINGS).config),
@@ -144,7 +149,8 @@ export async function startAdmin(before: RequestHandler[] = []): Promise<Admin> 
       crashes,
       upstreams,
       troubles,
-      underWay,
+      live: sessions,
+      uploads,
       logLines,
     },
     captureFailure: null,

@@ -83,28 +83,28 @@ test('a toggle takes every key in every spelling of on and off', async () => {
   for (const key of TOGGLE_KEYS) {
     for (const word of ['1', 'on', 'true', 'yes', 'y']) {
       for (const value of [word, word.toUpperCase(), ` ${word} `]) {
-        admin.toggles.set(key, false);
+        admin.toggles[key] = false;
         const text = await fragment(await toggle(admin, { key, value }));
-        assert.equal(admin.toggles.get(key), true, `${key}=${value}`);
+        assert.equal(admin.toggles[key], true, `${key}=${value}`);
         assert.equal(shown(text, key), 'true');
       }
     }
     for (const value of ['0', 'off', 'false', 'no', 'n', '', 'onn', '2', 'null', EVIL]) {
-      admin.toggles.set(key, true);
+      admin.toggles[key] = true;
       const text = await fragment(await toggle(admin, { key, value }));
-      assert.equal(admin.toggles.get(key), false, `${key}=${value}`);
+      assert.equal(admin.toggles[key], false, `${key}=${value}`);
       assert.equal(shown(text, key), 'false');
       assert(!text.includes('<img'));
     }
   }
   const body = new URLSearchParams({ key: 'payload', value: 'on' });
   await fragment(await post(admin, '/admin/api/observability/toggle', { body }));
-  assert.equal(admin.toggles.get('payload'), true);
+  assert.equal(admin.toggles.payload, true);
 });
 
 test('a toggle that is missing or wrong is refused by its name', async () => {
   await using admin = await startAdmin();
-  const before = admin.toggles.all();
+  const before = { ...admin.toggles };
   for (const values of [
     {},
     { value: 'on' },
@@ -140,7 +140,7 @@ test('a toggle that is missing or wrong is refused by its name', async () => {
   const withFile = fields({ key: 'metrics', value: 'on' });
   withFile.append('file', new Blob(['x']), 'x');
   await refusal(await post(admin, path, { body: withFile }), 400);
-  assert.deepEqual(admin.toggles.all(), before);
+  assert.deepEqual(admin.toggles, before);
 });
 
 test('a toggle serves a client that waits for 100 Continue', async () => {
@@ -157,7 +157,7 @@ test('a toggle serves a client that waits for 100 Continue', async () => {
     asked.flushHeaders();
   });
   assert.equal(status, 200);
-  assert.equal(admin.toggles.get('payload'), true);
+  assert.equal(admin.toggles.payload, true);
 });
 
 test('clear-payload says how many captures it deleted', async () => {
@@ -312,7 +312,7 @@ test('every setting is shown with its value and its source, without secrets, and
 
 test('every name that a client can choose is shown as text', async () => {
   await using admin = await startAdmin();
-  admin.toggles.set('payload', true);
+  admin.toggles.payload = true;
   admin.metrics.record(exchange({ model: EVIL, route: EVIL }));
   admin.models.push(model('m', { family: EVIL, failure: `"${EVIL}'` }));
   admin.crashes.push(crash({ message: EVIL, requestId: EVIL }));
@@ -338,7 +338,7 @@ test('requests of all kinds are listed by time, and lead to captures only while 
   assert.equal(ids(text).length, 50);
   assert.deepEqual(ids(text).slice(0, 4), ['a39', 'l39', 'a38', 'l38']);
   assert(!text.includes('/admin/captures/'));
-  admin.toggles.set('payload', true);
+  admin.toggles.payload = true;
   assert.match(await fragment(await get(admin, '/admin/fragments/requests')), /href="admin\/captures\/a39"/);
 });
 
@@ -389,8 +389,8 @@ test('live sessions and uploads are counted and listed beside the slot', async (
     { name: 'chat', ms: 1500 },
   ];
   const lastError = { code: 'slot_busy', says: EVIL, at: new Date(Date.now() - 5000) };
-  admin.underWay.push(live({ state: 'answering', lastError, lastAnswer: { status: 'completed', stages } }));
-  for (let n = 0; n < 9; n++) admin.underWay.push(upload(EVIL, n === 0));
+  admin.live.push(live({ state: 'answering', lastError, lastAnswer: { status: 'completed', stages } }));
+  for (let n = 0; n < 9; n++) admin.uploads.push(upload(EVIL, n === 0));
   const text = await shown();
   for (const part of [
     '1 live session, 9 uploads',
@@ -470,7 +470,7 @@ test('the first line says that all is well, or what is wrong and since when, the
       'warn: cjk runs on the CPU: The GPU failed: out of memory since 03:04:05 a full GPU is tried again, up to five times; a lost one needs a restart',
     ],
   });
-  admin.toggles.set('payload', true);
+  admin.toggles.payload = true;
   admin.troubles.pop();
   admin.models.pop();
   admin.onCpu.pop();

@@ -273,7 +273,12 @@ test('access logs of days that are too old are removed, and no other file', asyn
     'notes.jsonl',
   ];
   for (const name of names) writeFileSync(join(dir, name), 'x');
-  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON, maxDays: 30 });
+  const access = createAccessLog({
+    dir,
+    log: recordingLog().log,
+    now: () => NOON,
+    maxAgeMs: 30 * 86_400_000,
+  });
   access.write(exchange());
   await access.close();
   assert.deepEqual(readdirSync(dir).sort(), ['access-2026-02-28.jsonl', FILE, 'notes.jsonl'].sort());
@@ -286,7 +291,7 @@ test('what is too old is removed at the start and every half hour, without a lin
   const young = join(dir, 'access-2026-02-28.jsonl');
   for (const path of [old, young, join(dir, FILE)]) writeFileSync(path, 'x');
   let now = NOON;
-  const access = createAccessLog({ dir, log: recordingLog().log, now: () => now, maxDays: 30 });
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => now, maxAgeMs: 30 * 86_400_000 });
   await until('the old file is gone', () => !existsSync(old));
   assert(existsSync(young));
   now = new Date(2026, 3, 2, 12);
@@ -337,7 +342,7 @@ test('the access log stays within its size, also on one day, and keeps its newes
   const dir = folder(t);
   const maxBytes = 1024 * 1024;
   writeFileSync(join(dir, 'access-2026-03-03.jsonl'), 'x'.repeat(maxBytes / 2));
-  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON, maxGb: 1 / 1024 });
+  const access = createAccessLog({ dir, log: recordingLog().log, now: () => NOON, maxBytes: 1024 ** 2 });
   /** A file may get another name, or go, between its listing and its reading. */
   const textOf = (name: string) => {
     try {

@@ -216,12 +216,10 @@ test('a capture that is abandoned or never finished leaves nothing behind', asyn
   const one = capture.begin('one', AT);
   one.request(Buffer.alloc(100_000));
   await until('its folder', () => existsSync(join(dir, DAY, 'one')));
-  assert(capture.isOpen(join(dir, DAY, 'one')));
   one.abandon();
   one.response(Buffer.from('x'));
   one.finish(meta());
   await until('it is gone', () => !existsSync(join(dir, DAY, 'one')));
-  assert(!capture.isOpen(join(dir, DAY, 'one')));
   capture.begin('two', AT).request(Buffer.from('x'));
   const three = capture.begin('three', AT);
   three.finish(meta());
@@ -248,10 +246,8 @@ test('beyond the bound a body is cut, without holes, the meta data says so, and 
   );
   one.request(Buffer.from('e'));
   one.finish(meta());
-  await until(
-    'it is whole',
-    () => existsSync(join(dir, DAY, 'one', 'meta.json')) && !capture.isOpen(join(dir, DAY, 'one')),
-  );
+  await until('it is whole', () => existsSync(join(dir, DAY, 'one', 'meta.json')));
+  await new Promise((resolve) => setImmediate(resolve)); // then its memory comes back
   const two = capture.begin('two', AT);
   two.request(chunk('a'));
   two.request(chunk('b'));
@@ -332,7 +328,7 @@ test('a folder that cannot be made switches capture off', async (t) => {
   writer.finish(meta());
   await capture.close();
   assert.deepEqual(failures, ['ENOTDIR']);
-  assert.equal(lines.length, 1);
+  assert.equal(lines.filter((line) => line.includes('switched off')).length, 1);
 });
 
 test('a folder removed by hand loses its captures and nothing else', async (t) => {

@@ -30,8 +30,8 @@ test('the defaults are those of the contract', () => {
     { metrics: true, accessLog: true, payload: false },
   );
   assert.equal(observability.metricsWindowSec, 60 * 60);
-  assert.equal(observability.payloadMaxDays, 7);
-  assert.equal(observability.payloadMaxGb, 5);
+  assert.equal(observability.payloadMaxAgeMs, 7 * 86_400_000);
+  assert.equal(observability.payloadMaxBytes, 5 * 1024 ** 3);
   assert.equal(config.hubEndpoint, 'https://huggingface.co');
   assert(config.threads >= 1);
   assert.deepEqual(warnings, []);

@@ -125,11 +125,11 @@ const bytesOf = (size: string) => Number.parseFloat(size) * (size.endsWith('Gi')
 test('each volume of a pod holds what the settings let the gateway write there', () => {
   const config = configOf('kubernetes');
   const { kept, lines, lineLength, messageLength } = BUDGETS.crashes;
-  const { logDir, logMaxGb, payloadDir, payloadMaxGb } = config.observability;
+  const { logDir, logMaxBytes, payloadDir, payloadMaxBytes } = config.observability;
   const written: [folder: string, bytes: number][] = [
     [config.tmpDir, config.maxSpoolBytes],
-    [payloadDir, payloadMaxGb * GIB],
-    [logDir, logMaxGb * GIB],
+    [payloadDir, payloadMaxBytes],
+    [logDir, logMaxBytes],
     [config.crashDir, kept * (lines * lineLength + messageLength) * 4],
   ];
   type Mount = { name: string; mountPath: string };

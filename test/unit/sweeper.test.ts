@@ -4,13 +4,14 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileS
 import { join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { createSweeper, type SweeperOptions } from '../../src/capture/sweeper.ts';
+import { type CaptureRetentionOptions, createCaptureRetention } from '../../src/capture/capture-retention.ts';
 import { endOfLocalDay, localDay } from '../../src/observability/local-day.ts';
 import { planRemoval, type RetentionLimits } from '../../src/observability/retention.ts';
 import { until } from '../until.ts';
 import { folder, recordingLog } from './observability-fixtures.ts';
 
 const DAY_MS = 86_400_000;
+const LIMITS = { maxAgeMs: 7 * DAY_MS, maxBytes: 5 * 1024 ** 3 };
 const NOW = new Date(2026, 2, 10, 12).getTime();
 
 /** Makes a capture of that age and size, in the folder of its day unless told otherwise. */
@@ -23,13 +24,13 @@ function put(dir: string, name: string, ageDays: number, bytes: number, day?: st
   return path;
 }
 
-function world(t: TestContext, options: Partial<SweeperOptions> = {}) {
+function world(t: TestContext, options: Partial<CaptureRetentionOptions> = {}) {
   const dir = folder(t);
   const { log, lines } = recordingLog();
   const open = new Set<string>();
   const start = () => {
     const isOpen = (path: string) => open.has(path);
-    const sweeper = createSweeper({ dir, isOpen, maxDays: 7, maxGb: 5, log, now: () => NOW, ...options });
+    const sweeper = createCaptureRetention({ ...LIMITS, dir, isOpen, log, now: () => NOW, ...options });
     t.after(() => sweeper.close());
     return sweeper;
   };
@@ -95,8 +96,8 @@ test('a sweep at the start removes what is too old, and its empty day', async (t
   assert.deepEqual(lines, ['info Old captures were removed']);
 });
 
-test('days and gigabytes may be fractions', async (t) => {
-  const { dir, start } = world(t, { maxDays: 0.5, maxGb: 0.00003 });
+test('what is too old goes first, then the oldest above the size', async (t) => {
+  const { dir, start } = world(t, { maxAgeMs: DAY_MS / 2, maxBytes: 0.00003 * 1024 ** 3 });
   const paths = [
     put(dir, 'a', 0.6, 10),
     put(dir, 'b', 0.4, 6000),
@@ -118,7 +119,7 @@ test('a capture moved or copied to an old day counts as old', async (t) => {
 });
 
 test('a capture that is being written stays, and counts', async (t) => {
-  const { dir, start, open } = world(t, { maxGb: 0.00001 });
+  const { dir, start, open } = world(t, { maxBytes: 0.00001 * 1024 ** 3 });
   const busy = put(dir, 'busy', 9, 20_000);
   const idle = put(dir, 'idle', 1, 10);
   open.add(busy);
@@ -127,7 +128,7 @@ test('a capture that is being written stays, and counts', async (t) => {
 });
 
 test('a folder that does not look like a capture is left alone, and links are not followed', async (t) => {
-  const { dir, start } = world(t, { maxDays: 0, maxGb: 0 });
+  const { dir, start } = world(t, { maxAgeMs: 0, maxBytes: 0 });
   const outside = folder(t);
   const precious = put(outside, 'r1', 30, 10);
   const ancient = '2020-01-01';

@@ -1,6 +1,6 @@
 /** The frame of the dashboard. It holds no data, because it is shown before the visitor has entered a key. */
 import { CATEGORIES } from '../../category.ts';
-import { MEANINGS_OF_REQUESTS } from '../requests.ts';
+import { FILTERS, MEANINGS_OF_REQUESTS } from '../requests.ts';
 import { CATEGORY_NAMES } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout } from './layout.ts';
@@ -38,23 +38,14 @@ function polled(name: string, every: string, className = 'card'): Html {
           hx-request='{"timeout": 8000}'><p class="soft loading">Loading…</p></section>`;
 }
 
-const FILTERS = [
-  ['all', 'All'],
-  ['failed', 'Failed'],
-  ['asr', 'Speech to text'],
-  ['tts', 'Speech'],
-  ['llm', 'Chat'],
-  ['busy', 'Slot busy'],
-];
-
 /** The filter is outside of the element that polling replaces, so it keeps what the reader has entered. */
 const requests = html`<section class="card" aria-labelledby="requests-title">
         <div class="card-head"><h2 id="requests-title">Requests</h2>
           <form id="requests-filter" class="row" role="search" aria-label="Requests">
             <fieldset class="choice" aria-label="Which requests">
-              ${FILTERS.map(
-                ([name, label], i) =>
-                  html`<label><input type="radio" name="show" value="${name ?? ''}"${i === 0 && html` checked`}>${label}</label>`,
+              ${Object.entries(FILTERS).map(
+                ([name, [label]], i) =>
+                  html`<label><input type="radio" name="show" value="${name}"${i === 0 && html` checked`}>${label}</label>`,
               )}
             </fieldset>
             <input type="search" name="search" maxlength="100" placeholder="id, code, client, key, model" aria-label="Search requests">

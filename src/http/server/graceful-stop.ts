@@ -5,6 +5,7 @@
  * one that has just become idle.
  */
 import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestHandler, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { onceOver } from './client-signal.ts';
@@ -54,7 +55,7 @@ export function createGracefulStop(): GracefulStop {
         quietMs = open.size > 0 ? 0 : quietMs + CHECK_EVERY_MS;
         if (quietMs >= LAST_WORDS_MS) server.closeAllConnections();
       }, CHECK_EVERY_MS);
-      await endsWithin(closed, drainMs);
+      if (drainMs > 0) await Promise.race([closed, sleep(drainMs, undefined, { ref: false })]);
       abort();
       const late = setTimeout(() => {
         server.closeAllConnections();
@@ -71,14 +72,4 @@ export function createGracefulStop(): GracefulStop {
 /** Makes the answer say `Connection: close`, unless its head is already sent, so that the client sends no more here. */
 function closeAfter(res: Response): void {
   res.shouldKeepAlive = false;
-}
-
-async function endsWithin(end: Promise<unknown>, ms: number): Promise<void> {
-  if (ms === 0) return;
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([end, over]);
-  clearTimeout(timer);
 }

@@ -29,7 +29,6 @@ export interface Upload extends AsyncDisposable {
   /** The client, as `networkOf` names it. */
   network: string;
   path: string;
-  bytes: number;
   /** The text fields by name (`FormFields.all`). */
   fields: Readonly<Record<string, unknown>>;
   /** Stores what a field holds in another file, which exists as long as this one. @returns its path */
@@ -90,11 +89,10 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
     try {
       const received = await withinLimits(form, arrival, res, storage);
       fields.isWhole = true;
-      const { path, bytes } = await files.stored(asked.field, received);
+      const { path } = await files.stored(asked.field, received);
       return {
         network: claim.network,
         path,
-        bytes,
         fields: received.fields,
         store: files.storeOther,
         [Symbol.asyncDispose]: release,
