@@ -404,7 +404,7 @@ test('texts that cannot be spoken, and events out of their order, are refused', 
     [[['synthesize', { text: 'x'.repeat(16_385) }]], 'invalid_value', '16384'],
     [[['synthesize', { text: '<speak/>', text_format: 'ssml' }]], 'invalid_value', '"text_format"'],
     [[['synthesize', { text: 'x', voice: 'nova' }]], 'invalid_value', '"voice"'],
-    [[['synthesize', { text: 'x', voice: { name: 7 } }]], 'invalid_value', '"voice"'],
+    [[['synthesize', { text: 'x', voice: { name: 7 } }]], 'invalid_value', '"voice.name"'],
     [
       [
         stream,

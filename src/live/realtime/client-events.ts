@@ -22,25 +22,23 @@ export type ConversationEvent = { name: string } & (
   | { type: 'response-cancel'; id: string | null }
 );
 
-export type ClientEvent = { eventId: string | null } & (
+export type ClientEvent =
   | ConversationEvent
   /** `kind` is undefined where the client does not name it, and `session` is what it sent. */
   | { type: 'update'; update: SessionUpdate; beta: boolean; kind: SessionKind | undefined; session: unknown }
   | { type: 'append'; audio: Buffer }
   | { type: 'commit' }
-  | { type: 'clear' }
-);
+  | { type: 'clear' };
 
-/** An event that cannot be used, with the id that the client gave it. */
-export class BadEvent extends Error {
-  override readonly name = 'BadEvent';
-  readonly eventId: string | null;
-  readonly error: GatewayError;
-  constructor(eventId: string | null, error: GatewayError) {
-    super(error.message);
-    this.eventId = eventId;
-    this.error = error;
-  }
+/** An event of which no field but its id was read. */
+export interface ReceivedEvent {
+  /** The one that the client gave it. */
+  id: string | null;
+  /**
+   * @param slice resolves when the next piece of long audio may be decoded
+   * @throws GatewayError for a wrong field, and for an unknown event
+   */
+  read(slice: () => Promise<void>): Promise<ClientEvent>;
 }
 
 const event = z.looseObject({ type: z.string(), event_id: z.string().nullish() });
@@ -59,36 +57,33 @@ const BACKSLASH = 0x5c;
 /**
  * Reads an event of at most `eventValues` values. Only audio may be longer than `eventBytes`: it is cut out of the event,
  * so that nothing long is parsed as JSON, and each piece of it is decoded in a slice of the event loop.
- * @throws BadEvent as `parseClientEvent`
+ * @throws GatewayError for what is no event
  */
-export async function readClientEvent(
+export function receivedEvent(
   message: Buffer,
   { eventBytes, eventValues }: Pick<Budgets['live'], 'eventBytes' | 'eventValues'>,
-  slice: () => Promise<void>,
-): Promise<ClientEvent> {
-  if (message.length <= eventBytes) return parseClientEvent(message, eventValues);
-  const audio = audioIn(message);
-  const rest = Buffer.concat([message.subarray(0, audio.start), message.subarray(audio.end)]);
-  if (rest.length > eventBytes) throw tooLong(message, eventBytes);
-  const event = parseClientEvent(rest, eventValues);
-  if (event.type !== 'append') throw tooLong(message, eventBytes);
-  try {
-    return { ...event, audio: await decoded(message.subarray(audio.start, audio.end), slice) };
-  } catch (error) {
-    throw error instanceof GatewayError ? new BadEvent(event.eventId, error) : error;
-  }
+): ReceivedEvent {
+  const isLong = message.length > eventBytes;
+  const audio = isLong ? audioIn(message) : { start: message.length, end: message.length };
+  const rest = isLong
+    ? Buffer.concat([message.subarray(0, audio.start), message.subarray(audio.end)])
+    : message;
+  const tooLong = () => unusable(message, `Expected at most ${eventBytes} bytes besides audio`);
+  if (rest.length > eventBytes) throw tooLong();
+  const { type, event_id: id = null, ...fields } = parsedEvent(rest, eventValues);
+  return {
+    id,
+    async read(slice) {
+      const read = readFields(type, fields);
+      if (!isLong) return read;
+      if (read.type !== 'append') throw tooLong();
+      return { ...read, audio: await decoded(message.subarray(audio.start, audio.end), slice) };
+    },
+  };
 }
 
-const tooLong = (message: Buffer, eventBytes: number) =>
-  new BadEvent(
-    null,
-    invalidValue(
-      'event',
-      excerpt(message.toString('utf8', 0, 4 * MAX_SHOWN), MAX_SHOWN),
-      `Expected at most ${eventBytes} bytes besides audio`,
-      'event',
-    ),
-  );
+const unusable = (message: Buffer, why: string) =>
+  invalidValue('event', excerpt(message.toString('utf8', 0, 4 * MAX_SHOWN), MAX_SHOWN), why, 'event');
 
 /** Where the text of the member `audio` begins and ends; nowhere if there is none. */
 function audioIn(message: Buffer): { start: number; end: number } {
@@ -125,41 +120,24 @@ async function decoded(base64: Buffer, slice: () => Promise<void>): Promise<Buff
 
 const notBase64 = (shown: string) => invalidValue('audio', shown, 'Expected base64', 'audio');
 
-/**
- * @param values the most values that are read, because each wrong one is described, and each level of a list is a step
- * @throws BadEvent for anything that is not an event, has a wrong field, or is unknown
- */
-function parseClientEvent(message: Buffer, values: number): ClientEvent {
-  const text = message.toString();
-  if (hasMoreValues(message, values)) {
-    const why = `Expected at most ${values} values`;
-    throw new BadEvent(null, invalidValue('event', excerpt(text, MAX_SHOWN), why, 'event'));
-  }
+/** @param values the most values that are read, because each wrong one is described, and each level of a list is a step */
+function parsedEvent(message: Buffer, values: number): z.infer<typeof event> {
+  if (hasMoreValues(message, values)) throw unusable(message, `Expected at most ${values} values`);
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = JSON.parse(message.toString());
   } catch {
-    throw new BadEvent(null, invalidValue('event', excerpt(text, MAX_SHOWN), 'Expected JSON', 'event'));
+    throw unusable(message, 'Expected JSON');
   }
   const parsed = event.safeParse(json);
-  if (!parsed.success)
-    throw new BadEvent(null, invalidValue('type', '', 'Expected an object with a type', 'type'));
-  const { type, event_id: id, ...fields } = parsed.data;
-  const eventId = id ?? null;
-  if (eventId !== null && eventId.length > LONGEST_ID)
-    throw new BadEvent(
-      null,
-      invalidValue('event_id', excerpt(eventId, MAX_SHOWN), `Expected at most ${LONGEST_ID} characters`),
-    );
-  try {
-    return { eventId, ...readFields(type, fields) };
-  } catch (error) {
-    if (error instanceof GatewayError) throw new BadEvent(eventId, error);
-    throw error;
-  }
+  if (!parsed.success) throw invalidValue('type', '', 'Expected an object with a type', 'type');
+  const { event_id: id } = parsed.data;
+  if (id && id.length > LONGEST_ID)
+    throw invalidValue('event_id', excerpt(id, MAX_SHOWN), `Expected at most ${LONGEST_ID} characters`);
+  return parsed.data;
 }
 
-function readFields(type: string, fields: Record<string, unknown>) {
+function readFields(type: string, fields: Record<string, unknown>): ClientEvent {
   switch (type) {
     case 'session.update': {
       // A client of the beta sends the flat fields with this name, too.

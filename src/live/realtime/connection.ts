@@ -16,7 +16,7 @@ import type { Budgets } from '../../limits/budgets.ts';
 import type { MessageSize } from '../../limits/large-messages.ts';
 import type { LiveSession, LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
-import { BadEvent, type ClientEvent, readClientEvent } from './client-events.ts';
+import { type ClientEvent, receivedEvent } from './client-events.ts';
 import {
   ConversationSession,
   type ConversationSessionOptions,
@@ -185,14 +185,14 @@ export class RealtimeConnection implements LiveSession {
     let eventId: string | null = null;
     try {
       if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
-      const event = await readClientEvent(message, limits, slice);
-      eventId = event.eventId;
-      await this.#handle(event);
+      const event = receivedEvent(message, limits);
+      eventId = event.id;
+      await this.#handle(await event.read(slice));
     } catch (thrown) {
       if (this.#gone.signal.aborted) return;
-      const error = toGatewayError(thrown instanceof BadEvent ? thrown.error : thrown);
+      const error = toGatewayError(thrown);
       this.#status.failed(error);
-      this.#send(errorEvent(error, thrown instanceof BadEvent ? thrown.eventId : eventId));
+      this.#send(errorEvent(error, eventId));
       if (error.status < 500) return;
       // Without its voice activity model the session cannot go on.
       log.error('live session failed', { requestId, cause: String(error.cause ?? error.message) });
