@@ -106,8 +106,8 @@ function createWaiters(most: number) {
   };
   const places = new BoundedPlaces<Waiter>({
     most,
-    choose(crowded) {
-      const waiting = ordered(crowded);
+    choose(candidates) {
+      const waiting = ordered(candidates);
       // One that has not sent its body yet loses less.
       return waiting.findLast(({ ready }) => !ready) ?? waiting.at(-1);
     },

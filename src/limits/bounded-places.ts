@@ -3,7 +3,7 @@
  * memory. When all of it is taken, the network that holds most gives something up to a newcomer that would hold clearly
  * less. Otherwise the newcomer is refused, or waits. So no client keeps the others out.
  *
- * Each use says which holder of the crowded network gives way, and ends its work. Two limits are not made with it: wrong
+ * Each use says which holder of that network is evicted, and ends its work. Two limits are not made with it: wrong
  * keys are a rate limit (`key-guesses.ts`), and connections are too many to be searched (`connections.ts`).
  */
 import { onAbort } from '../abort.ts';
@@ -27,15 +27,15 @@ interface Options<T extends Holder> {
   /** The number of places, or of bytes. */
   most: number;
   unit?: keyof typeof mustShare;
-  /** False for a holder that never gives way. What it holds still counts for its network. */
-  mayGiveWay?(holder: T): boolean;
+  /** False for a holder that is never evicted. What it holds still counts for its network. */
+  isEvictable?(holder: T): boolean;
   /**
-   * Says which one gives way; undefined = none.
-   * @param crowded those of the network that holds most, the oldest first; empty when it need not share
+   * Says which one is evicted; undefined = none.
+   * @param candidates those of the network that holds most, the oldest first; empty when it need not share
    * @param after what the newcomer itself would hold
    */
-  choose(crowded: readonly T[], newcomer: Holder, after: number): T | undefined;
-  /** Ends the work of one that gives way. What it held is already free. */
+  choose(candidates: readonly T[], newcomer: Holder, after: number): T | undefined;
+  /** Ends the work of one whose place is already free. */
   evict(holder: T): void;
 }
 
@@ -67,15 +67,15 @@ export class BoundedPlaces<T extends Holder> {
     return ({ network }) => held.get(network) ?? 0;
   }
 
-  /** True when this much is free, or another one would give way for it. */
+  /** True when this much is free, or another one would be evicted for it. */
   hasRoom(newcomer: Holder, amount = 1): boolean {
-    return this.#left >= amount || this.#givesWay(newcomer, amount) !== undefined;
+    return this.#left >= amount || this.#nextToEvict(newcomer, amount) !== undefined;
   }
 
-  /** Makes others give way until this much is free. False when none does. */
+  /** Evicts others until this much is free. False when none may be. */
   makeRoom(newcomer: Holder, amount = 1): boolean {
     while (this.#left < amount) {
-      const next = this.#givesWay(newcomer, amount);
+      const next = this.#nextToEvict(newcomer, amount);
       if (next === undefined) return false;
       this.#free(next);
       this.#options.evict(next);
@@ -125,14 +125,15 @@ export class BoundedPlaces<T extends Holder> {
     return this.#amounts.delete(holder);
   }
 
-  #givesWay(newcomer: Holder, amount: number): T | undefined {
-    const { unit = 'places', mayGiveWay = () => true, choose } = this.#options;
+  #nextToEvict(newcomer: Holder, amount: number): T | undefined {
+    const { unit = 'places', isEvictable = () => true, choose } = this.#options;
     const held = this.shares();
-    const candidates = this.holders().filter(mayGiveWay);
-    const most = Math.max(0, ...candidates.map(held));
-    const isCrowded = mustShare[unit](most, held(newcomer) + amount);
-    const crowded = isCrowded ? candidates.filter((holder) => held(holder) === most) : [];
-    return choose(crowded, newcomer, this.amountOf(newcomer as T) + amount);
+    const evictable = this.holders().filter(isEvictable);
+    const most = Math.max(0, ...evictable.map(held));
+    const candidates = mustShare[unit](most, held(newcomer) + amount)
+      ? evictable.filter((holder) => held(holder) === most)
+      : [];
+    return choose(candidates, newcomer, this.amountOf(newcomer as T) + amount);
   }
 }
 

@@ -65,7 +65,7 @@ export function boundConnections(
     return of.flatMap(({ idle: [first] }) => first ?? [])[0];
   };
 
-  const givesWay = (own: Holder): Socket | undefined => {
+  const nextToClose = (own: Holder): Socket | undefined => {
     const all = [...holders.values()];
     const most = all.reduce((a, b) => (b.open.size > a.open.size ? b : a), own);
     const isCrowded = mustShare.places(most.open.size, own.open.size + 1);
@@ -80,7 +80,7 @@ export function boundConnections(
     const network = networkOf(socket.remoteAddress ?? '');
     const holder = holders.get(network) ?? new Holder(network);
     if (count >= maxConnections) {
-      const next = givesWay(holder);
+      const next = nextToClose(holder);
       (next ?? socket).destroy();
       if (next === undefined) return;
       forget(next); // `close` comes later, and until then it must not be chosen again

@@ -42,7 +42,7 @@ export function createLargeMessages({
   const overloaded = () => new GatewayError('overloaded', {});
   const places = new BoundedPlaces<Sender>({
     most: largeMessages,
-    choose: (crowded) => crowded.at(-1),
+    choose: (candidates) => candidates.at(-1),
     evict: ({ giveUp }) => giveUp(overloaded()),
   });
   const tooSlow = () =>

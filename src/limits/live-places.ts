@@ -31,7 +31,7 @@ export const tooManySessions = () => new GatewayError('too_many_sessions', {});
 export function createLivePlaces(most: number): LivePlaces {
   return new BoundedPlaces<LiveSession>({
     most,
-    choose: (crowded) => largestBy(crowded, (session) => session.idleMs()),
+    choose: (candidates) => largestBy(candidates, (session) => session.idleMs()),
     evict: (session) => session.giveUp(tooManySessions()),
   });
 }

@@ -1,7 +1,7 @@
 /**
  * Bounds the processes of ffmpeg. A request waits for a place, up to a timeout, because most that hold one only look
  * whether their file can be decoded: they have the slot soon, or close the file and wait for the slot without it. The
- * newest process of the crowded address gives way.
+ * newest process of the address that holds most is ended.
  */
 import { GatewayError } from '../errors.ts';
 import { BoundedPlaces } from './bounded-places.ts';
@@ -28,7 +28,7 @@ export function createProcessPlaces(
   const overloaded = () => new GatewayError('overloaded', {});
   const places = new BoundedPlaces<{ network: string; replaced: AbortController }>({
     most: limits.maxProcesses,
-    choose: (crowded) => crowded.at(-1),
+    choose: (candidates) => candidates.at(-1),
     evict: ({ replaced }) => replaced.abort(overloaded()),
   });
   return {

@@ -1,7 +1,7 @@
 /**
  * The places for uploads. A request has one from before its body is read until its file is removed, so that what
  * uploads hold, and what is done with them before the slot, is bounded by their number. When all are taken, the upload
- * of the crowded address that is furthest behind the least rate gives way. Otherwise one that does not keep the rate
+ * of the address that holds most which is furthest behind the least rate gives way. Otherwise one that does not keep the rate
  * gives way to one that does, with a timeout (408), but never to an address that holds more. So one address cannot shut
  * out the others, and slow clients cannot shut out those that send. An upload that has arrived whole always keeps its
  * place.
@@ -32,7 +32,7 @@ export interface UploadPlaces {
 export function createUploadPlaces(options: { maxUploads: number; graceMs: number }): UploadPlaces {
   const places = new BoundedPlaces<Claim>({
     most: options.maxUploads,
-    mayGiveWay: (claim) => claim.behindMs() !== null,
+    isEvictable: (claim) => claim.behindMs() !== null,
     choose: furthestBehind,
     evict: (claim) => claim.giveUp(new GatewayError('overloaded', {})),
   });

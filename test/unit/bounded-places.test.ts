@@ -7,13 +7,13 @@ interface Named extends Holder {
   name: string;
 }
 
-/** The oldest holder of the crowded network gives way. The first letter of a name is its network. */
+/** The oldest holder of the network that holds most is evicted. The first letter of a name is its network. */
 function setUp(most: number, options: { unit?: 'places' | 'bytes'; stays?: string } = {}) {
   const evicted: string[] = [];
   const places = new BoundedPlaces<Named>({
     most,
     unit: options.unit ?? 'places',
-    mayGiveWay: ({ name }) => name !== options.stays,
+    isEvictable: ({ name }) => name !== options.stays,
     choose: ([oldest]) => oldest,
     evict: ({ name }) => void evicted.push(name),
   });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ByteShares, createByteShares } from '../../src/limits/byte-shares.ts';
 
-function body(shares: ByteShares, network: string, giveWay: () => void) {
-  const own = { network, isWhole: false, giveWay };
+function body(shares: ByteShares, network: string, refuse: () => void) {
+  const own = { network, isWhole: false, refuse };
   return {
     take: (bytes: number) => shares.take(own, bytes),
     arrived() {

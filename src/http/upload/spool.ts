@@ -78,7 +78,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
       const body: Body = {
         network,
         isWhole: false,
-        giveWay: () => source.destroy(new GatewayError('overloaded', {})),
+        refuse: () => source.destroy(new GatewayError('overloaded', {})),
       };
       let bytes = 0;
       let path: string | null = null;

@@ -72,7 +72,7 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
     const fields: Body = {
       network: claim.network,
       isWhole: false,
-      giveWay: () => form.refuse(new GatewayError('overloaded', {})),
+      refuse: () => form.refuse(new GatewayError('overloaded', {})),
     };
     const form = readUploadForm(req, res, {
       field: asked.field,
