@@ -17,11 +17,14 @@ export interface AudioOpenerOptions {
   limits?: typeof BUDGETS.ffmpeg;
 }
 
-/** Whose file it is, and what of it is heard. */
-export type Heard = Pick<OpenAudioOptions, 'network' | 'channel' | 'channelField' | 'track' | 'isLanguage'>;
+/** Whose file it is, and what of it is decoded. */
+export type AudioOptions = Pick<
+  OpenAudioOptions,
+  'network' | 'channel' | 'channelField' | 'track' | 'isLanguage'
+>;
 
 export interface AudioOpener {
-  open(path: string, signal: AbortSignal, options?: Heard): Promise<AudioSource>;
+  open(path: string, signal: AbortSignal, options?: AudioOptions): Promise<AudioSource>;
   /** Why some formats cannot be read, in words for the operator; null if all of them can. */
   problem(): Promise<string | null>;
 }

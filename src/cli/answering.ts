@@ -14,7 +14,7 @@ import { createSlot } from '../engine/slot.ts';
 import { createWaitingLine } from '../engine/waiting-line.ts';
 import { GatewayError } from '../errors.ts';
 import { errorEnvelope, toGatewayError } from '../http/error-handler.ts';
-import { asShown, type Listening, transcribed } from '../http/listening.ts';
+import { asShown, type TranscribeOptions, transcribe } from '../http/transcribe.ts';
 import { createFormFields } from '../http/upload/form-fields.ts';
 import { tooLarge } from '../http/upload/request-body.ts';
 import { createSpool, type Spool, type SpooledFile } from '../http/upload/spool.ts';
@@ -48,7 +48,7 @@ export function createAnswering(
 
   /** @throws GatewayError; `signal.reason` after an abort */
   async function answer(
-    audio: Listening['audio'],
+    audio: TranscribeOptions['audio'],
     { fields, signal, onSegment, onTextUntil }: Question,
   ): Promise<string> {
     const parsed = parseRequest(asSent(fields), naming.aliases);
@@ -63,7 +63,7 @@ export function createAnswering(
       onWaited: () => undefined,
     });
     try {
-      const transcript = await transcribed(
+      const transcript = await transcribe(
         request,
         parsed.speakers?.known ?? [],
         {

@@ -5,7 +5,7 @@
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'winston';
 import type { AudioSource } from '../audio/open.ts';
-import type { Heard } from '../audio/opener.ts';
+import type { AudioOptions } from '../audio/opener.ts';
 import type { Aliases } from '../models/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
@@ -14,16 +14,16 @@ import { alignmentFields, parseAlignment } from '../wire/alignment-fields.ts';
 import { type FormattedBody, formatAlignment, formatTranscript, type Transcript } from '../wire/formats.ts';
 import { parseRequest, transcriptionFields } from '../wire/request.ts';
 import { ticketOf } from './admission.ts';
-import { asShown, transcribed } from './listening.ts';
 import { type Notes, notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
 import { deploymentOf } from './server/request-target.ts';
+import { asShown, transcribe } from './transcribe.ts';
 import { eventAnswer, wholeAnswer } from './transcription-response.ts';
 import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
-  openAudio(path: string, signal: AbortSignal, options: Heard): Promise<AudioSource>;
+  openAudio(path: string, signal: AbortSignal, options: AudioOptions): Promise<AudioSource>;
   uploads: UploadReceiver;
   shutdown: AbortSignal;
   log: Logger;
@@ -75,13 +75,13 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
       // What the request held is free before the client sees the end, so its next request does not find it taken.
       const { isFree } = deps.transcription.slot;
       const slot = { isFree, take: () => ticketOf(res).take(signal) };
-      const listening = transcribed(
+      const running = transcribe(
         request,
         parsed.speakers?.known ?? [],
         {
           audio: upload,
-          open: (path, opening, heard) =>
-            deps.openAudio(path, opening, { network: upload.network, ...heard }),
+          open: (path, opening, options) =>
+            deps.openAudio(path, opening, { network: upload.network, ...options }),
           requestId: notes.requestId,
           signal,
           enoughSec: dialect.enoughSec,
@@ -95,7 +95,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
         },
         { ...deps.transcription, slot },
       );
-      const transcript = await listening.finally(() => upload[Symbol.asyncDispose]());
+      const transcript = await running.finally(() => upload[Symbol.asyncDispose]());
       noteSummary(notes, transcript.summary);
       await answer.end(transcript);
       logTranscript(deps.log, transcript, notes);

@@ -37,62 +37,56 @@ test('the snapshot has the documented shape', () => {
   };
   metrics.record(exchange({ ...full, requestId: 'first' }));
   metrics.record(exchange({ requestId: 'second', status: 400, class: '4xx', latencyMs: 5 }));
-  assert.deepEqual(
-    metrics.snapshot({
+  const waiting = [{ category: 'asr' as const, requestId: 'w1', waitedMs: 7, isLive: false }];
+  assert.deepEqual(JSON.parse(JSON.stringify(metrics.snapshot({ holder: 'tts', heldForMs: 40, waiting }))), {
+    uptime_sec: 12.5,
+    window_sec: 3600,
+    slot: {
+      held: true,
       holder: 'tts',
-      heldForMs: 40,
-      waiting: [{ category: 'asr', requestId: 'w1', waitedMs: 7, isLive: false }],
-    }),
-    {
-      uptime_sec: 12.5,
-      window_sec: 3600,
-      slot: {
-        held: true,
-        holder: 'tts',
-        held_for_ms: 40,
-        waiting: [{ position: 1, category: 'asr', request_id: 'w1', waited_ms: 7 }],
-      },
-      categories: {
-        asr: {
-          total: 2,
-          counts: { '2xx': 1, '4xx': 1, '5xx': 0, '503-busy': 0, 'client-disconnect': 0 },
-          error_rate: 0.5,
-          latency_ms: { p50: 5, p95: 100, p99: 100, max: 100 },
-          slot_wait_ms: { p50: 7, p95: 7, p99: 7, max: 7 },
-          audio_seconds: 2,
-          rtf: { p50: 0.5, p95: 0.5 },
-          diarized: 1,
-          recent: [
-            {
-              request_id: 'second',
-              at: '2026-03-04T05:06:07.000Z',
-              model: null,
-              status: 400,
-              class: '4xx',
-              latency_ms: 5,
-              slot_wait_ms: null,
-              provider: 'multilingual',
-            },
-            {
-              request_id: 'first',
-              at: '2026-03-04T05:06:07.000Z',
-              model: 'm',
-              status: 200,
-              class: '2xx',
-              latency_ms: 100,
-              slot_wait_ms: 7,
-              waited_ms: 4,
-              audio_sec: 2,
-              rtf: 0.5,
-              speakers: 3,
-              route: 'auto:hint',
-              provider: 'multilingual',
-            },
-          ],
-        },
+      held_for_ms: 40,
+      waiting: [{ position: 1, category: 'asr', request_id: 'w1', waited_ms: 7 }],
+    },
+    categories: {
+      asr: {
+        total: 2,
+        counts: { '2xx': 1, '4xx': 1, '5xx': 0, '503-busy': 0, 'client-disconnect': 0 },
+        error_rate: 0.5,
+        latency_ms: { p50: 5, p95: 100, p99: 100, max: 100 },
+        slot_wait_ms: { p50: 7, p95: 7, p99: 7, max: 7 },
+        audio_seconds: 2,
+        rtf: { p50: 0.5, p95: 0.5 },
+        diarized: 1,
+        recent: [
+          {
+            request_id: 'second',
+            at: '2026-03-04T05:06:07.000Z',
+            model: null,
+            status: 400,
+            class: '4xx',
+            latency_ms: 5,
+            slot_wait_ms: null,
+            provider: 'multilingual',
+          },
+          {
+            request_id: 'first',
+            at: '2026-03-04T05:06:07.000Z',
+            model: 'm',
+            status: 200,
+            class: '2xx',
+            latency_ms: 100,
+            slot_wait_ms: 7,
+            waited_ms: 4,
+            audio_sec: 2,
+            rtf: 0.5,
+            speakers: 3,
+            route: 'auto:hint',
+            provider: 'multilingual',
+          },
+        ],
       },
     },
-  );
+  });
 });
 
 test('only inference is counted, and only categories with traffic appear', () => {

@@ -1,7 +1,7 @@
 /** Runs a transcription to its transcript. It is the same for a request over HTTP and for a command of this process. */
 import type { Channel } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
-import type { Heard } from '../audio/opener.ts';
+import type { AudioOptions } from '../audio/opener.ts';
 import { parseLanguage } from '../transcription/language/names.ts';
 import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
@@ -11,9 +11,9 @@ import { showsSpeakers, showsTimes, type Transcript } from '../wire/formats.ts';
 import { readReferences } from './upload/references.ts';
 import type { Upload } from './upload/upload.ts';
 
-export interface Listening {
+export interface TranscribeOptions {
   audio: Pick<Upload, 'path' | 'store'>;
-  open(path: string, signal: AbortSignal, heard?: Heard): Promise<AudioSource>;
+  open(path: string, signal: AbortSignal, options?: AudioOptions): Promise<AudioSource>;
   requestId: string;
   signal: AbortSignal;
   /** The seconds of speech after which nothing more need be heard; absent for all of the audio. */
@@ -34,10 +34,10 @@ export const asShown = (request: TranscriptionRequest): TranscriptionRequest =>
  * @param known the voices that are given, which must be usable also where the answer shows no speakers
  * @throws GatewayError for failures that the client or the operator can correct; `signal.reason` after an abort
  */
-export async function transcribed(
+export async function transcribe(
   request: TranscriptionRequest,
   known: SpeakerRequest['known'],
-  { audio, open, requestId, signal, enoughSec = Number.POSITIVE_INFINITY, ...on }: Listening,
+  { audio, open, requestId, signal, enoughSec = Number.POSITIVE_INFINITY, ...on }: TranscribeOptions,
   deps: TranscriptionDeps,
 ): Promise<Transcript> {
   const { language, track } = request;
