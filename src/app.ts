@@ -33,10 +33,10 @@ import { requestId } from './http/server/request-id.ts';
 import { createHttpServer } from './http/server/server.ts';
 import { endSlowReaders, linger } from './http/server/slow-clients.ts';
 import { wellFormed } from './http/server/well-formed.ts';
-import { createBodyReceiver } from './http/upload/proxied-body.ts';
+import { bodyReceiver } from './http/upload/proxied-body.ts';
 import type { BodyStorage } from './http/upload/request-body.ts';
 import { createSpool } from './http/upload/spool.ts';
-import { createUploadReceiver } from './http/upload/upload.ts';
+import { uploadReceiver } from './http/upload/upload.ts';
 import { type Budgets, type OtherBudgets, withBudgets } from './limits/budgets.ts';
 import { createEventLoopShares } from './limits/event-loop-shares.ts';
 import { createLivePlaces } from './limits/live-places.ts';
@@ -221,7 +221,7 @@ function buildLive(config: Config, deps: AppDeps, engine: Engine) {
   const shared = {
     live: sessions,
     places: engine.livePlaces,
-    eventLoop: createEventLoopShares(budgets.eventLoop, { isSlotHeld }),
+    joinEventLoop: createEventLoopShares(budgets.eventLoop, { isSlotHeld }),
     shutdown: engine.shutdown.signal,
     log: deps.log,
     onExchange: engine.finished,
@@ -370,7 +370,7 @@ function routeParts(
     transcriptions: {
       transcription: engine.transcription,
       openAudio: engine.audio.open,
-      uploads: createUploadReceiver(storage),
+      receiveUpload: uploadReceiver(storage),
       shutdown,
       log: deps.log,
     },
@@ -385,7 +385,7 @@ function routeParts(
     ],
     speech: createReverseProxy(speechUpstream(config.tts), forwarding),
     chat: createReverseProxy(chatUpstream(config.llm), forwarding),
-    bodies: createBodyReceiver(storage, budgets.proxied),
+    receiveBody: bodyReceiver(storage, budgets.proxied),
     prometheus: engine.instruments.prometheus,
     refreshModels: deps.store.refresh,
     admin: buildPages(config, deps, parts),

@@ -10,17 +10,17 @@ import { modelNameReader } from './body-model-name.ts';
 import { notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
-import type { BodyReceiver } from './upload/proxied-body.ts';
+import type { ReceiveBody } from './upload/proxied-body.ts';
 
 export interface ProxiedDeps {
-  bodies: BodyReceiver;
+  receiveBody: ReceiveBody;
   shutdown: AbortSignal;
   forward: Forward;
 }
 
 export function passthrough(
   category: 'tts' | 'llm',
-  { bodies, shutdown, forward }: ProxiedDeps,
+  { receiveBody, shutdown, forward }: ProxiedDeps,
 ): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);
@@ -31,7 +31,7 @@ export function passthrough(
       notes.requestBody(chunk);
       model.read(chunk);
     };
-    const received = await bodies.receive(req, res, { signal: left, onChunk });
+    const received = await receiveBody(req, res, { signal: left, onChunk });
     try {
       notes.model = model.name();
       using held = await ticketOf(res).take(left);

@@ -20,7 +20,7 @@ import {
   type TranscriptionHandlerDeps,
   transcriptions,
 } from './transcriptions.ts';
-import type { BodyReceiver } from './upload/proxied-body.ts';
+import type { ReceiveBody } from './upload/proxied-body.ts';
 import { asr, detectLanguage, WHISPER_ASR } from './whisper-asr.ts';
 
 export interface RouteDeps {
@@ -35,7 +35,7 @@ export interface RouteDeps {
   live: readonly RouteRow[];
   speech: Forward;
   chat: Forward;
-  bodies: BodyReceiver;
+  receiveBody: ReceiveBody;
   apiKeys: ApiKeys;
   prometheus: Pick<Prometheus, 'contentType' | 'render'>;
   /** Reads again which models are installed, unless that was done in the last second. */
@@ -53,9 +53,12 @@ const PAGES = ['/docs', '/playground', '/admin'];
 
 /** The routes of the API. Those below `/admin` are in `src/admin/routes.ts`. */
 export function routeTable(deps: RouteDeps): RouteRow[] {
-  const { version, describe, models, gracefulStop, shutdown, prometheus, speech, chat, bodies } = deps;
+  const { version, describe, models, gracefulStop, shutdown, prometheus, speech, chat, receiveBody } = deps;
   const inference = [admission(deps.admission), ownPace];
-  const toDaemon = { chain: inference, handler: passthrough('llm', { shutdown, bodies, forward: chat }) };
+  const toDaemon = {
+    chain: inference,
+    handler: passthrough('llm', { shutdown, receiveBody, forward: chat }),
+  };
   // A recording sent to a misspelling of the gateway's own path must not reach the speech upstream.
   const notOwn: RequestHandler = (req, _res, next) =>
     isOwnAudio(req.path) ? next(notFound(servedPaths(rows), req)) : next();
@@ -102,7 +105,7 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
       method: 'all',
       path: '/v1/audio/*path',
       chain: [notOwn, ...inference],
-      handler: passthrough('tts', { shutdown, bodies, forward: speech }),
+      handler: passthrough('tts', { shutdown, receiveBody, forward: speech }),
     },
   ];
   return rows;

@@ -19,12 +19,12 @@ import { clientSignal } from './server/client-signal.ts';
 import { deploymentOf } from './server/request-target.ts';
 import { asShown, transcribe } from './transcribe.ts';
 import { eventAnswer, wholeAnswer } from './transcription-response.ts';
-import type { Upload, UploadForm, UploadReceiver } from './upload/upload.ts';
+import type { ReceiveUpload, Upload, UploadForm } from './upload/upload.ts';
 
 export interface TranscriptionHandlerDeps {
   transcription: TranscriptionDeps;
   openAudio(path: string, signal: AbortSignal, options: AudioOptions): Promise<AudioSource>;
-  uploads: UploadReceiver;
+  receiveUpload: ReceiveUpload;
   shutdown: AbortSignal;
   log: Logger;
 }
@@ -61,7 +61,7 @@ export function transcriptions(deps: TranscriptionHandlerDeps, dialect: Dialect)
   return async (req, res) => {
     const notes = notesOf(res);
     const signal = clientSignal(res, deps.shutdown);
-    await using upload = await deps.uploads.receive(req, res, signal, dialect.upload(req));
+    await using upload = await deps.receiveUpload(req, res, signal, dialect.upload(req));
     // In Azure's API the path names the model, and not the form.
     const model = deploymentOf(req);
     const fields = model === undefined ? upload.fields : { ...upload.fields, model };

@@ -12,10 +12,6 @@ type PaceLimits = Budgets['answer'];
 /** True while a part of the answer waits for the client to read it, and not for the answer to an earlier request. */
 const isUntaken = (res: ServerResponse) => res.socket !== null && res.writableLength > 0;
 
-export interface Watch {
-  stop(): void;
-}
-
 /**
  * Counts the time that the call waits for a client as a debt, which the client's bytes reduce at the least rate but
  * never below zero. Time is counted in ticks, as that of a deadline.
@@ -29,7 +25,7 @@ function watchPace(options: {
   /** The number of bytes so far. */
   bytes(): number;
   late(): void;
-}): Watch {
+}): () => void {
   const tickMs = tickOf(options.stallMs);
   let owedMs = 0;
   let before = options.bytes();
@@ -42,15 +38,15 @@ function watchPace(options: {
     clearInterval(timer);
     options.late();
   }, tickMs);
-  return { stop: () => clearInterval(timer) };
+  return () => clearInterval(timer);
 }
 
-/** Watches how fast a client sends its body. `isItsTurn` is false when the body is complete or the reader pauses. */
+/** Watches how fast a client sends its body, until the function that it returns is called. `isItsTurn` is false when the body is complete or the reader pauses. */
 export function watchSending(
   req: IncomingMessage,
   { stallMs, leastBytesPerSec }: PaceLimits,
   { isItsTurn, late }: { isItsTurn(): boolean; late(error: GatewayError): void },
-): Watch {
+): () => void {
   const { socket } = req;
   return watchPace({
     stallMs,
@@ -67,13 +63,13 @@ export function watchReading(
   res: ServerResponse,
   { stallMs, leastBytesPerSec }: PaceLimits,
   late: (error: GatewayError) => void,
-): Watch {
+): () => void {
   const { socket } = res.req;
   const tooSlow = () => late(new GatewayError('client_stalled', { what: 'read its answer too slowly' }));
   // Node's own timer of the connection also sees what the kernel has taken of an unfinished write.
   const silent = () => (isUntaken(res) ? tooSlow() : res.setTimeout(stallMs));
   res.setTimeout(stallMs, silent);
-  const pace = watchPace({
+  const stop = watchPace({
     stallMs,
     // Progress within a write cannot be seen, and an answer of any size may be a single one.
     limitMs: () => stallMs + (res.writableLength / leastBytesPerSec) * 1000,
@@ -82,11 +78,9 @@ export function watchReading(
     bytes: () => socket.bytesWritten - socket.writableLength,
     late: tooSlow,
   });
-  return {
-    stop() {
-      pace.stop();
-      res.off('timeout', silent);
-    },
+  return () => {
+    stop();
+    res.off('timeout', silent);
   };
 }
 

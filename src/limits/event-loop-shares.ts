@@ -11,10 +11,8 @@
 import { performance } from 'node:perf_hooks';
 import type { Budgets } from './budgets.ts';
 
-export interface EventLoopShares {
-  /** @param network the client, as `networkOf` names it */
-  join(network: string): EventLoopShare;
-}
+/** Gives a client its share. @param network the client, as `networkOf` names it */
+export type JoinEventLoop = (network: string) => EventLoopShare;
 
 export interface EventLoopShare {
   /** Resolves when the client has a slice; at once while its slice goes on, until that has been long enough. */
@@ -44,7 +42,7 @@ interface LiveTurnsOptions {
 export function createEventLoopShares(
   { share, busyShare, sliceMs, burstMs }: Budgets['eventLoop'],
   { isSlotHeld = () => false, now = () => performance.now() }: LiveTurnsOptions = {},
-): EventLoopShares {
+): JoinEventLoop {
   const clients = new Map<string, number>();
   const queue: Waiting[] = [];
   let virtualNow = 0;
@@ -87,28 +85,26 @@ export function createEventLoopShares(
     arm();
   }
 
-  return {
-    join(network) {
-      const member = { network, nextAt: virtualNow };
-      clients.set(network, (clients.get(network) ?? 0) + 1);
-      let hasLeft = false;
-      return {
-        async slice() {
-          if (current?.of.member === member && now() - current.startedAt < sliceMs) return;
-          member.nextAt = Math.max(member.nextAt, virtualNow);
-          await new Promise<void>((resolve) => {
-            queue.push({ member, go: resolve });
-            arm();
-          });
-        },
-        leave() {
-          if (hasLeft) return;
-          hasLeft = true;
-          const left = (clients.get(network) ?? 1) - 1;
-          if (left > 0) clients.set(network, left);
-          else clients.delete(network);
-        },
-      };
-    },
+  return (network) => {
+    const member = { network, nextAt: virtualNow };
+    clients.set(network, (clients.get(network) ?? 0) + 1);
+    let hasLeft = false;
+    return {
+      async slice() {
+        if (current?.of.member === member && now() - current.startedAt < sliceMs) return;
+        member.nextAt = Math.max(member.nextAt, virtualNow);
+        await new Promise<void>((resolve) => {
+          queue.push({ member, go: resolve });
+          arm();
+        });
+      },
+      leave() {
+        if (hasLeft) return;
+        hasLeft = true;
+        const left = (clients.get(network) ?? 1) - 1;
+        if (left > 0) clients.set(network, left);
+        else clients.delete(network);
+      },
+    };
   };
 }

@@ -9,45 +9,38 @@ import { GatewayError } from '../errors.ts';
 import type { Budgets } from './budgets.ts';
 import { networkOf } from './network.ts';
 
-export interface KeyGuesses {
-  /**
-   * Counts a wrong key.
-   * @param digest stands for the key, so that no key stays in memory
-   * @throws GatewayError `too_many_keys` when too many others came from this address before
-   */
-  wrong(address: string, digest: string): void;
-}
-
 interface Guesses {
   digests: Set<string>;
   endsAt: number;
 }
 
-/** @param now the time in ms; only differences count */
+/**
+ * Returns a function that counts a wrong key. The digest stands for the key, so that no key stays in memory.
+ * It throws GatewayError `too_many_keys` when too many others came from the address before.
+ * @param now the time in ms; only differences count
+ */
 export function createKeyGuesses(
   { wrongKeys, wrongKeysMs, addresses }: Budgets['access'],
   now = () => performance.now(),
-): KeyGuesses {
+): (address: string, digest: string) => void {
   /** By network, the one that was silent longest first. */
   const guesses = new Map<string, Guesses>();
-  return {
-    wrong(address, digest) {
-      const network = networkOf(address);
-      const before = guesses.get(network);
-      const current =
-        before !== undefined && before.endsAt > now()
-          ? before
-          : { digests: new Set<string>(), endsAt: now() + wrongKeysMs };
-      guesses.delete(network);
-      guesses.set(network, current);
-      const [oldest = ''] = guesses.keys();
-      if (guesses.size > addresses) guesses.delete(oldest);
-      if (current.digests.has(digest)) return;
-      if (current.digests.size >= wrongKeys) {
-        const seconds = Math.ceil((current.endsAt - now()) / 1000);
-        throw new GatewayError('too_many_keys', { seconds }, { retryAfterSec: seconds });
-      }
-      current.digests.add(digest);
-    },
+  return (address, digest) => {
+    const network = networkOf(address);
+    const before = guesses.get(network);
+    const current =
+      before !== undefined && before.endsAt > now()
+        ? before
+        : { digests: new Set<string>(), endsAt: now() + wrongKeysMs };
+    guesses.delete(network);
+    guesses.set(network, current);
+    const [oldest = ''] = guesses.keys();
+    if (guesses.size > addresses) guesses.delete(oldest);
+    if (current.digests.has(digest)) return;
+    if (current.digests.size >= wrongKeys) {
+      const seconds = Math.ceil((current.endsAt - now()) / 1000);
+      throw new GatewayError('too_many_keys', { seconds }, { retryAfterSec: seconds });
+    }
+    current.digests.add(digest);
   };
 }

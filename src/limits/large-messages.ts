@@ -8,13 +8,12 @@ import { BoundedPlaces, type Holder } from './bounded-places.ts';
 import type { Budgets } from './budgets.ts';
 import { setDeadline } from './deadline.ts';
 
-export interface LargeMessages {
-  /**
-   * @param network the client, as `networkOf` names it
-   * @param giveUp ends the session, which has waited for too long, takes too long, or gives way
-   */
-  join(network: string, giveUp: (why: GatewayError) => void): MessageSize;
-}
+/**
+ * Joins a session.
+ * @param network the client, as `networkOf` names it
+ * @param giveUp ends the session, which has waited for too long, takes too long, or is evicted
+ */
+export type JoinLargeMessages = (network: string, giveUp: (why: GatewayError) => void) => MessageSize;
 
 /** What a session has sent of its message. */
 export interface MessageSize {
@@ -38,7 +37,7 @@ export function createLargeMessages({
   largeBytes,
   largeMessages,
   largeMessageMs,
-}: Pick<Budgets['live'], 'largeBytes' | 'largeMessages' | 'largeMessageMs'>): LargeMessages {
+}: Pick<Budgets['live'], 'largeBytes' | 'largeMessages' | 'largeMessageMs'>): JoinLargeMessages {
   const overloaded = () => new GatewayError('overloaded', {});
   const places = new BoundedPlaces<Sender>({
     most: largeMessages,
@@ -48,42 +47,40 @@ export function createLargeMessages({
   const tooSlow = () =>
     new GatewayError('client_stalled', { what: `did not finish a message in ${largeMessageMs / 1000} s` });
 
-  return {
-    join(network, giveUp) {
-      const sender = { network, giveUp };
-      const gone = new AbortController();
-      let bytes = 0;
-      let lift = () => {};
-      const left = new GatewayError('client_left', {});
+  return (network, giveUp) => {
+    const sender = { network, giveUp };
+    const gone = new AbortController();
+    let bytes = 0;
+    let lift = () => {};
+    const left = new GatewayError('client_left', {});
 
-      async function take(): Promise<void> {
-        const isIn = await places.takeOrWait(sender, largeMessageMs, gone.signal).catch(() => undefined);
-        if (isIn === undefined) return;
-        if (isIn) lift = setDeadline(largeMessageMs, () => giveUp(tooSlow()));
-        else giveUp(overloaded());
-      }
+    async function take(): Promise<void> {
+      const isIn = await places.takeOrWait(sender, largeMessageMs, gone.signal).catch(() => undefined);
+      if (isIn === undefined) return;
+      if (isIn) lift = setDeadline(largeMessageMs, () => giveUp(tooSlow()));
+      else giveUp(overloaded());
+    }
 
-      return {
-        async grow(more) {
-          bytes += more;
-          if (bytes > largeBytes && places.amountOf(sender) === 0 && !gone.signal.aborted) await take();
-        },
-        without(some) {
-          bytes = Math.max(0, bytes - some);
-        },
-        complete() {
-          bytes = 0;
-          lift();
-        },
-        handled() {
-          if (bytes <= largeBytes) places.release(sender);
-        },
-        leave() {
-          gone.abort(left);
-          lift();
-          places.release(sender);
-        },
-      };
-    },
+    return {
+      async grow(more) {
+        bytes += more;
+        if (bytes > largeBytes && places.amountOf(sender) === 0 && !gone.signal.aborted) await take();
+      },
+      without(some) {
+        bytes = Math.max(0, bytes - some);
+      },
+      complete() {
+        bytes = 0;
+        lift();
+      },
+      handled() {
+        if (bytes <= largeBytes) places.release(sender);
+      },
+      leave() {
+        gone.abort(left);
+        lift();
+        places.release(sender);
+      },
+    };
   };
 }

@@ -310,8 +310,8 @@ test('a client that reads nothing of an answer of the gateway itself is cut off,
 test('a large answer in one piece may take as long as the least rate allows', async () => {
   const whole = 16 * MIB;
   const server = createServer((_req, res) => {
-    const watch = watchReading(res, { stallMs: 400, leastBytesPerSec: MIB }, (error) => res.destroy(error));
-    res.once('close', watch.stop);
+    const stop = watchReading(res, { stallMs: 400, leastBytesPerSec: MIB }, (error) => res.destroy(error));
+    res.once('close', stop);
     res.end(Buffer.alloc(whole));
   });
   await using local = await listening(server);

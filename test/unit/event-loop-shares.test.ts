@@ -28,7 +28,7 @@ test('all slices together have their part of the time of the event loop, and oth
     [true, LIMITS.busyShare],
   ] as const) {
     const shares = createEventLoopShares(LIMITS, { isSlotHeld: () => isSlotHeld });
-    const clients = Array.from({ length: 10 }, (_, i) => shares.join(`192.0.2.${i}`));
+    const clients = Array.from({ length: 10 }, (_, i) => shares(`192.0.2.${i}`));
     const startedAt = performance.now();
     let isOver = false;
     let laps = 0;
@@ -54,7 +54,7 @@ test('all slices together have their part of the time of the event loop, and oth
 
 test('a slice goes on for as long as it is short, and then another client is next', async () => {
   const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
-  const [a, b] = [shares.join('192.0.2.1'), shares.join('192.0.2.2')];
+  const [a, b] = [shares('192.0.2.1'), shares('192.0.2.2')];
   const order: string[] = [];
   const run = async (name: string, client: EventLoopShare) => {
     for (let i = 0; i < 4; i += 1) {
@@ -73,13 +73,13 @@ test('a client that takes little waits for one slice of the others, however many
     let taken = 0;
     let isOver = false;
     const greedy = Array.from({ length: 30 }, async () => {
-      const client = shares.join('192.0.2.1');
+      const client = shares('192.0.2.1');
       for (; !isOver; taken += 1) {
         await client.slice();
         spin(1.5);
       }
     });
-    const modest = shares.join(network);
+    const modest = shares(network);
     await modest.slice();
     for (let i = 0; i < 10; i += 1) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -95,9 +95,9 @@ test('a client that takes little waits for one slice of the others, however many
 test('an address has one share of the time, however many connections it has', async () => {
   const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
   const until = clock + 200;
-  const many = Array.from({ length: 9 }, () => shares.join('192.0.2.1'));
+  const many = Array.from({ length: 9 }, () => shares('192.0.2.1'));
   const [alone, ...others] = await Promise.all(
-    [shares.join('192.0.2.2'), ...many].map((client) => takeSlices(client, 1.5, until)),
+    [shares('192.0.2.2'), ...many].map((client) => takeSlices(client, 1.5, until)),
   );
   const together = others.reduce((sum, count) => sum + count, 0);
   assert.ok((alone ?? 0) > together / 2, `${alone} and ${together}`);
@@ -107,13 +107,13 @@ test('an address has one share of the time, however many connections it has', as
 test('a client that has left no longer counts for its address', async () => {
   const shares = createEventLoopShares({ ...LIMITS, share: 1 }, { now });
   for (let i = 0; i < 100; i += 1) {
-    const client = shares.join('192.0.2.1');
+    const client = shares('192.0.2.1');
     client.leave();
     client.leave();
   }
   const until = clock + 100;
   const [a = 0, b = 0] = await Promise.all(
-    ['192.0.2.1', '192.0.2.2'].map((network) => takeSlices(shares.join(network), 1.5, until)),
+    ['192.0.2.1', '192.0.2.2'].map((network) => takeSlices(shares(network), 1.5, until)),
   );
   assert.ok(Math.abs(a - b) <= 3, `${a} and ${b}`);
 });

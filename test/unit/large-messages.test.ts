@@ -15,7 +15,7 @@ function fixture(limits: { largeMessages?: number; largeMessageMs?: number } = {
   });
   const ended: string[] = [];
   const join = (name: string, network = 'a') =>
-    messages.join(network, (why: GatewayError) => ended.push(`${name}: ${why.code}`));
+    messages(network, (why: GatewayError) => ended.push(`${name}: ${why.code}`));
   return { join, ended };
 }
 

@@ -132,7 +132,7 @@ const WARN_EVERY_MS = 60_000;
  * @returns a function of the keys that are right for one purpose
  */
 function createKeyCheck(names: Config['keyNames'], limits: Budgets['access'], log: Logger) {
-  const guesses = createKeyGuesses(limits);
+  const countWrong = createKeyGuesses(limits);
   // Digests are compared instead of keys: they all have one length, and where they differ says nothing about the key.
   const digest = (text: string) => createHmac('sha256', 'voxgate').update(text).digest();
   let warnedAt = Number.NEGATIVE_INFINITY;
@@ -159,7 +159,7 @@ function createKeyCheck(names: Config['keyNames'], limits: Budgets['access'], lo
         if (right !== undefined) return names.get(right);
         const address = req.ip ?? '';
         warn(address);
-        for (const wrong of presented) guesses.wrong(address, digest(wrong).toString('base64'));
+        for (const wrong of presented) countWrong(address, digest(wrong).toString('base64'));
         throw unauthorized();
       },
     };

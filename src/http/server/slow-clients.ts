@@ -61,11 +61,11 @@ function discard(req: Request, idleMs: number, totalMs: number): void {
  */
 export function endSlowReaders(limits: Budgets['answer'], log: Logger): RequestHandler {
   return (_req, res, next) => {
-    const reading = watchReading(res, limits, (error) => {
+    const stop = watchReading(res, limits, (error) => {
       noteFailure(log, error, res);
       res.destroy();
     });
-    res.once('close', reading.stop);
+    res.once('close', stop);
     next();
   };
 }

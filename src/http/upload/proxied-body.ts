@@ -35,19 +35,21 @@ export interface ReceiveOptions {
   onChunk(chunk: Buffer): void;
 }
 
-export interface BodyReceiver {
-  /**
-   * Resolves when the body is complete, with null when the request has none.
-   * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
-   *   after an abort
-   */
-  receive(req: Request, res: Response, options: ReceiveOptions): Promise<ReceivedBody | null>;
-}
+/**
+ * Resolves when the body is complete, with null when the request has none.
+ * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
+ *   after an abort
+ */
+export type ReceiveBody = (
+  req: Request,
+  res: Response,
+  options: ReceiveOptions,
+) => Promise<ReceivedBody | null>;
 
-export function createBodyReceiver(
+export function bodyReceiver(
   storage: BodyStorage,
   { inMemory, memoryBytes }: Budgets['proxied'],
-): BodyReceiver {
+): ReceiveBody {
   const { spool, places, maxBytes, limits } = storage;
   const memory = createUploadPlaces({ maxUploads: inMemory, graceMs: limits.graceMs });
 
@@ -80,32 +82,30 @@ export function createBodyReceiver(
     }
   }
 
-  return {
-    async receive(req, res, { signal, onChunk }) {
-      if (!hasBody(req)) {
-        continueIfAsked(req, res);
-        return null;
-      }
-      const announced = announcedBytes(req);
-      if (announced > maxBytes) throw tooLarge(maxBytes);
-      const arrival = arrivalOf(req, signal, limits);
-      const isSmall = announced <= memoryBytes;
-      const held: Held = { places: isSmall ? memory : places, file: null };
-      await held.places.take(arrival.claim);
-      const release = () => {
-        void (held.file?.remove() ?? Promise.resolve()).finally(() => held.places.release(arrival.claim));
-      };
-      try {
-        if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
-        arrival.signal.throwIfAborted();
-        if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the client sends only after a round trip
-        const content = await read(arrival, held, onChunk);
-        return received(content, release);
-      } catch (error) {
-        release(); // removes the file in the background, so that the answer does not wait for the disk
-        throw error;
-      }
-    },
+  return async (req, res, { signal, onChunk }) => {
+    if (!hasBody(req)) {
+      continueIfAsked(req, res);
+      return null;
+    }
+    const announced = announcedBytes(req);
+    if (announced > maxBytes) throw tooLarge(maxBytes);
+    const arrival = arrivalOf(req, signal, limits);
+    const isSmall = announced <= memoryBytes;
+    const held: Held = { places: isSmall ? memory : places, file: null };
+    await held.places.take(arrival.claim);
+    const release = () => {
+      void (held.file?.remove() ?? Promise.resolve()).finally(() => held.places.release(arrival.claim));
+    };
+    try {
+      if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
+      arrival.signal.throwIfAborted();
+      if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the client sends only after a round trip
+      const content = await read(arrival, held, onChunk);
+      return received(content, release);
+    } catch (error) {
+      release(); // removes the file in the background, so that the answer does not wait for the disk
+      throw error;
+    }
   };
 }
 

@@ -83,12 +83,12 @@ export function watchArrival(
   };
   const leaving = onAbort(signal, () => fail(signal.reason));
   req.on('data', read);
-  const pace = watchSending(req, limits, { isItsTurn: () => !req.complete && isReading(), late: fail });
+  const stop = watchSending(req, limits, { isItsTurn: () => !req.complete && isReading(), late: fail });
   const total = setTimeout(() => fail(new GatewayError('request_timeout', {})), limits.totalMs);
   return () => {
     leaving[Symbol.dispose]();
     clearTimeout(total);
-    pace.stop();
+    stop();
     balance.end();
   };
 }

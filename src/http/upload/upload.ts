@@ -45,20 +45,23 @@ export interface UploadForm {
   head?: Buffer;
 }
 
-export interface UploadReceiver {
-  /**
-   * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
-   *   `signal.reason` after an abort
-   */
-  receive(req: Request, res: Response, signal: AbortSignal, form: UploadForm): Promise<Upload>;
-}
+/**
+ * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
+ *   `signal.reason` after an abort
+ */
+export type ReceiveUpload = (
+  req: Request,
+  res: Response,
+  signal: AbortSignal,
+  form: UploadForm,
+) => Promise<Upload>;
 
 const FORM = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS =
   FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
 
-export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
+export function uploadReceiver(storage: BodyStorage): ReceiveUpload {
   const { spool, places, maxBytes, limits } = storage;
   const fieldMemory = createByteShares(limits.maxFieldBytes);
 
@@ -103,18 +106,16 @@ export function createUploadReceiver(storage: BodyStorage): UploadReceiver {
     }
   }
 
-  return {
-    async receive(req, res, signal, asked) {
-      assertForm(req, asked.field, maxBytes);
-      const arrival = arrivalOf(req, signal, limits);
-      await places.take(arrival.claim);
-      try {
-        return await receiveAt(arrival, res, asked);
-      } catch (error) {
-        places.release(arrival.claim);
-        throw error;
-      }
-    },
+  return async (req, res, signal, asked) => {
+    assertForm(req, asked.field, maxBytes);
+    const arrival = arrivalOf(req, signal, limits);
+    await places.take(arrival.claim);
+    try {
+      return await receiveAt(arrival, res, asked);
+    } catch (error) {
+      places.release(arrival.claim);
+      throw error;
+    }
   };
 }
 

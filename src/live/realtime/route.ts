@@ -11,7 +11,7 @@ import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import { httpRefusal } from '../../http/server/refusals.ts';
 import { type OfferedUpgrade, offeredUpgrade } from '../../http/server/upgrade.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
+import type { EventLoopShare, JoinEventLoop } from '../../limits/event-loop-shares.ts';
 import { createLargeMessages, type MessageSize } from '../../limits/large-messages.ts';
 import { type LivePlaces, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
@@ -33,7 +33,7 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   limits: Budgets['live'];
   /** Those of the sessions of all protocols together. */
   places: LivePlaces;
-  eventLoop: EventLoopShares;
+  joinEventLoop: JoinEventLoop;
   gracefulStop: GracefulStop;
   /** Called with the record of each utterance. */
   onExchange(exchange: Exchange): void;
@@ -98,7 +98,7 @@ async function converses(model: string, { live, isChatModel }: RealtimeDeps): Pr
 
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<RealtimeConnection>();
-  const largeMessages = createLargeMessages(deps.limits);
+  const joinLargeMessages = createLargeMessages(deps.limits);
   const accept = new WebSocketServer({
     noServer: true,
     maxPayload: deps.limits.messageBytes,
@@ -155,9 +155,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     const network = networkOf(req.ip ?? '');
     if (!deps.places.makeRoom({ network })) throw tooManySessions();
     detach(res, offer);
-    const share = deps.eventLoop.join(network);
+    const share = deps.joinEventLoop(network);
     let connection: RealtimeConnection | undefined;
-    const message = largeMessages.join(network, (why) => connection?.giveUp(why));
+    const message = joinLargeMessages(network, (why) => connection?.giveUp(why));
     const paced = pacedSocket(offer.socket, deps.limits, async (bytes) => {
       await message.grow(bytes);
       await share.slice();

@@ -12,7 +12,7 @@ import { toGatewayError } from '../../http/error-handler.ts';
 import { newRequestId } from '../../http/server/request-id.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { setDeadline } from '../../limits/deadline.ts';
-import type { EventLoopShare, EventLoopShares } from '../../limits/event-loop-shares.ts';
+import type { EventLoopShare, JoinEventLoop } from '../../limits/event-loop-shares.ts';
 import { type LivePlaces, type LiveSession, tooManySessions } from '../../limits/live-places.ts';
 import { networkOf } from '../../limits/network.ts';
 import type { Exchange } from '../../observability/exchange.ts';
@@ -33,7 +33,7 @@ export interface ConnectionDeps {
   info(): Promise<object>;
   /** Those of the live sessions of all protocols together. */
   places: LivePlaces;
-  eventLoop: EventLoopShares;
+  joinEventLoop: JoinEventLoop;
   /** Aborts when the gateway may wait no longer. */
   shutdown: AbortSignal;
   log: Logger;
@@ -86,7 +86,7 @@ export class WyomingConnection {
     this.#options = options;
     this.#clientIp = socket.remoteAddress;
     this.#network = networkOf(socket.remoteAddress ?? '');
-    this.#share = options.eventLoop.join(this.#network);
+    this.#share = options.joinEventLoop(this.#network);
     this.#inbox = readAhead(socket, limits);
     this.#reader = createMessageReader(limits);
     this.#speaker = this.#createSpeaker();

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
+import { addChunk } from '../../http/upload/request-body.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { hasMoreValues } from '../json-values.ts';
 
@@ -33,7 +34,6 @@ export interface MessageReader {
 }
 
 const NEWLINE = 0x0a;
-const MOST_PIECES = 64;
 const EMPTY = Buffer.alloc(0);
 const invalid = (why: string) => new GatewayError('invalid_message', { why });
 
@@ -98,18 +98,15 @@ const firstPart = ({ type, data }: Message): Part => ({ type, data, payload: EMP
 
 /** @param maxValues the most values in the JSON that the pieces are */
 function createPieces(maxValues: number) {
-  let pieces: Buffer[] = [];
+  const pieces: Buffer[] = [];
   const held = {
     bytes: 0,
     add(piece: Buffer): void {
-      pieces.push(piece);
+      addChunk(pieces, piece);
       held.bytes += piece.length;
-      // A client may send one byte at a time, and each of the pieces takes far more memory than its bytes.
-      if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)];
     },
     takeText(): string {
-      const bytes = Buffer.concat(pieces);
-      pieces = [];
+      const bytes = Buffer.concat(pieces.splice(0));
       held.bytes = 0;
       if (hasMoreValues(bytes, maxValues)) throw invalid(`it has more than ${maxValues} values`);
       return bytes.toString('utf8');
