@@ -37,6 +37,19 @@ for (const [isSlotHeld, leastMs] of [
     assert.ok(tookMs >= 0.9 * leastMs, `${tookMs} ms`);
   });
 
+test('a session that is ahead of real time waits longer while the slot is held, and delays no other', async () => {
+  const { sessions } = world(true);
+  const [flood, speaker] = sessions as [(typeof sessions)[0], (typeof sessions)[0]];
+  const startedAt = performance.now();
+  const tookMs = async (search: Promise<unknown>) => search.then(() => performance.now() - startedAt);
+  const second = new Float32Array(16_000);
+  const flooded = Array.from({ length: 8 }, () => tookMs(flood.probabilities(second, { reset: true })));
+  const spoken = await tookMs(speaker.probabilities(SAMPLES, { reset: true }));
+  assert.ok(spoken < 12 * (1 + 4) * SEARCH_MS, `${spoken} ms`);
+  const [sixth = 0, seventh = 0] = (await Promise.all(flooded)).slice(5);
+  assert.ok(seventh - sixth >= 0.9 * 30 * SEARCH_MS, `${seventh - sixth} ms`);
+});
+
 test('a session that has left, or whose search fails, keeps no other one waiting', async () => {
   const lane = createVoiceActivityLane(() => false);
   const close = async () => undefined;
