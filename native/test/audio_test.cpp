@@ -9,6 +9,7 @@
 #include <limits>
 #include <numbers>
 #include <random>
+#include <span>
 
 using namespace voxgate;
 using namespace voxgate::test;
