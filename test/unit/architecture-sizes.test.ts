@@ -25,7 +25,6 @@ const SMALL: Readonly<Record<string, string>> = {
   'open-models.ts': 'it loads the addon, which the command models does without in its tests',
   'replay.ts': 'a command is a file',
   'systemd.ts': 'the protocol of another program',
-  'voice-activity-lane.ts': 'shared by all live sessions, so app.ts makes it',
   'whisper-formats.ts': 'the formats of another program',
 };
 
