@@ -49,7 +49,7 @@ class MorseBackend final : public Backend {
 
   const ModelInfo& info() const override { return info_; }
 
-  std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions&, const ChunkEvents&,
+  std::vector<Segment> transcribe(std::span<const float> samples, const ChunkOptions&,
                                   const CancelToken& cancel) override {
     Segment segment;
     segment.tokens = letters_of(marks_of(samples, cancel));
