@@ -9,8 +9,8 @@
  * The addon must have the CPU libraries of all levels (`npm run build -- --cpu=all`), unless --any-cpu is given.
  *
  * Each --gpu, such as `build-cuda`, makes a package of that library for GPUs, `@voxgate/engine-linux-x64-cuda`, with what
- * it needs of CUDA but the driver. Whoever has such a GPU installs it beside `voxgate`, which names it as an optional peer,
- * because pnpm shows a package no other ones than those that it names.
+ * it needs of CUDA besides the driver. It is installed beside `voxgate`, which names it as an optional peer: pnpm lets a
+ * package find only those that it names.
  *
  * The packages of the platforms become optional dependencies of `voxgate` only here. They come out of this tree, so in
  * the repository the lockfile would have to know their content before it exists, and `npm ci` would look for packages

@@ -2,7 +2,7 @@
  * Removes bleed from a call with one speaker on each channel: the other speaker, softer and a little later, as the echo
  * of a loudspeaker or the crosstalk of a line. Where there is bleed, the levels of both channels rise and fall together
  * for a second, which those of two people never do. Its gain is measured, and a channel that is no louder than that is
- * silenced. Whoever speaks over the other one is louder, and must stay. Pure.
+ * silenced. Someone who speaks over the other speaker is louder than that, and must stay. Pure.
  */
 import { setImmediate } from 'node:timers/promises';
 import { joined, SAMPLE_RATE } from './decoder.ts';

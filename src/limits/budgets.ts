@@ -170,7 +170,7 @@ export const BUDGETS = {
   },
   /** The audio that a speech upstream makes of a text. One that does not come to an end would hold the slot. */
   spokenText: {
-    /** Of a text, however short. */
+    /** The least that any text may take, however short it is. */
     leastMs: 60_000,
     /** For each of its characters, also where each is a syllable and the speed is the slowest. */
     characterMs: 1000,

@@ -1,10 +1,10 @@
 /**
  * The places for uploads. A request has one from before its body is read until its file is removed, so that what
- * uploads hold, and what is done with them before the slot, is bounded by their number. When all are taken, the upload
- * of the address that holds most which is furthest behind the least rate gives way. Otherwise one that does not keep the rate
- * gives way to one that does, with a timeout (408), but never to an address that holds more. So one address cannot shut
- * out the others, and slow clients cannot shut out those that send. An upload that has arrived whole always keeps its
- * place.
+ * uploads hold, and what is done with them before the slot, is bounded by their number. When all are taken, an upload of
+ * the address that holds most is evicted: the one that is furthest behind the least rate. Otherwise one that does not
+ * keep the rate is evicted for one that does, with a timeout (408), but never for an address that holds more. So one
+ * address cannot shut out the others, and slow clients cannot shut out those that send. An upload that has arrived whole
+ * always keeps its place.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';

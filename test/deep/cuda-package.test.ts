@@ -120,7 +120,7 @@ for (const [what, build] of [
     assert.equal(plain(((await answer.json()) as { text: string }).text), plain(JFK_TEXT));
   });
 
-/** Of the first major version of npm that refuses a URL by default; it works on older versions of Node than it asks for. */
+/** npm 12 is the first major version that refuses a URL by default. It runs on an older Node than it asks for. */
 const NPM = ['--no-engine-strict', 'npm@12.2.2'];
 
 test('a package without a library that CUDA should have brought names it, and what doctor says to run installs it', {
