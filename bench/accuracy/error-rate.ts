@@ -13,11 +13,19 @@ export interface WordErrors {
   wrong: string[];
 }
 
+/** What is said, and its language as an ISO 639 code. */
+export interface Sentence {
+  text: string;
+  language: string;
+}
+
 export interface ErrorRates extends AsyncDisposable {
   /** Rates all pairs together; 0.1 means one word in ten. */
   rate(references: string[], hypotheses: string[], language: string): Promise<number>;
   /** Counts the errors of each pair. */
   count(references: string[], hypotheses: string[], language: string): Promise<WordErrors[]>;
+  /** Counts the errors of each sentence of one text, in the spelling of its language. */
+  countSentences(sentences: readonly Sentence[], hypothesis: string): Promise<WordErrors[]>;
 }
 
 export async function startErrorRates(venv: string): Promise<ErrorRates> {
@@ -28,6 +36,8 @@ export async function startErrorRates(venv: string): Promise<ErrorRates> {
   return {
     rate: async (...texts) => (await ask(...texts)).rate,
     count: async (...texts) => (await ask(...texts)).pairs,
+    countSentences: async (sentences, hypothesis) =>
+      (await child.ask<{ pairs: WordErrors[] }>({ sentences, hypothesis })).pairs,
     [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }

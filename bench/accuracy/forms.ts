@@ -1,5 +1,13 @@
 /** The forms in which `npm run bench -- accuracy` has every peer hear the prompts; each has a table of its own. */
-import { fromFarAway, overTelephone, quieter, withBabble, withWhiteNoise } from '../clips/degraded-clips.ts';
+import {
+  fromFarAway,
+  overTelephone,
+  quieter,
+  slower,
+  withBabble,
+  withWhiteNoise,
+} from '../clips/degraded-clips.ts';
+import { SLOW_TEMPO, singleWords } from '../clips/hard-clips.ts';
 import { clipInTurns, longClip, repeatedClip } from '../clips/long-clips.ts';
 import { PROMPT_LANGUAGES, type Prompt, prompts as promptsIn } from '../clips/prompts.ts';
 
@@ -19,6 +27,7 @@ const SNR_DB = 10;
 const QUIETER_DB = 30;
 const JOINED_SEC = { least: 300, most: 600 };
 const IN_TURNS = { files: 3, sentences: 8 };
+const WORDS = { seconds: 6, pauseSec: 0.6 };
 const REPEATED = { sentences: 3, times: 20, pauseSec: 0.9 };
 
 export const FORMS: Readonly<Record<string, Form>> = {
@@ -36,6 +45,11 @@ export const FORMS: Readonly<Record<string, Form>> = {
   babble: {
     title: `Among six other voices, ${SNR_DB} dB below the voice`,
     clips: each((prompt) => withBabble(prompt, SNR_DB)),
+  },
+  slow: { title: 'Slowly: at two thirds of the speed', clips: each((prompt) => slower(prompt, SLOW_TEMPO)) },
+  words: {
+    title: `Single words, ${WORDS.pauseSec} s apart, in clips of ${WORDS.seconds} s at most`,
+    clips: wordsInClips,
   },
   joined: { title: 'Joined to 5 to 10 min, pauses of 1.2 s', vad: true, clips: joined('joined', 1.2) },
   'joined-closely': {
@@ -87,7 +101,7 @@ export const FORMS: Readonly<Record<string, Form>> = {
   },
 };
 
-/** The group and the languages after it, English only as the first. Words are counted in the spelling of the last. */
+/** A sentence of each language in turn until one has no more: the group and those after it, English only as the first. */
 function inTurns(languages: number, pauseSec: number) {
   return (prompts: Prompt[]): Prompt[] => {
     const [first] = prompts;
@@ -99,12 +113,37 @@ function inTurns(languages: number, pauseSec: number) {
       .slice(1)
       .map((language) => promptsIn(language).filter((p) => p.tuning === first.tuning));
     return Array.from({ length: IN_TURNS.files }, (_, file) => {
-      const some = (all: Prompt[]) => all.slice(file * IN_TURNS.sentences, (file + 1) * IN_TURNS.sentences);
+      const some = [prompts, ...others].map((all) =>
+        all.slice(file * IN_TURNS.sentences, (file + 1) * IN_TURNS.sentences),
+      );
+      const rounds = Math.min(...some.map(({ length }) => length));
+      const inTurns = Array.from({ length: rounds }, (_, i) => some.map((all) => all[i] as Prompt)).flat();
       const name = `${spoken.join('-')}-${file}-${pauseSec}${first.tuning ? '-tuning' : ''}`;
-      const clip = clipInTurns(name, [prompts, ...others].map(some), pauseSec);
-      return { ...first, ...clip, spoken: spoken.at(-1) ?? first.spoken, text: clip.text ?? '' };
+      const clip = clipInTurns(name, inTurns, pauseSec);
+      const sentences = inTurns.map(({ text, spoken }) => ({ text, language: spoken }));
+      return { ...first, ...clip, text: clip.text ?? '', sentences };
     }).filter(({ seconds }) => seconds > 0);
   };
+}
+
+/** Words that belong to no sentence, so that nothing around a word tells what it is. */
+function wordsInClips(prompts: Prompt[]): Prompt[] {
+  const [first] = prompts;
+  if (first === undefined || first.group !== first.spoken) return [];
+  const clips: Prompt[][] = [[]];
+  let seconds = 0;
+  for (const word of singleWords(first.spoken).filter(({ tuning }) => tuning === first.tuning)) {
+    seconds += word.seconds + WORDS.pauseSec;
+    if (seconds > WORDS.seconds) {
+      clips.push([]);
+      seconds = word.seconds + WORDS.pauseSec;
+    }
+    clips.at(-1)?.push(word);
+  }
+  return clips.map((words, i) => {
+    const clip = clipInTurns(`words-${first.group}-${i}`, words, WORDS.pauseSec);
+    return { ...first, ...clip, text: clip.text ?? '' };
+  });
 }
 
 const again = ({ text }: Prompt) => Array(REPEATED.times).fill(text).join(' ');

@@ -33,29 +33,23 @@ const LENGTHS = [
 
 export async function heardBy(outcomes: Outcome[], rates: ErrorRates): Promise<Heard[]> {
   const all: Heard[] = [];
-  for (const { name, runs } of outcomes) {
-    const spoken = new Set(runs.map(({ clip }) => (clip as Prompt).spoken));
-    for (const language of spoken) {
-      const some = runs.filter(({ clip }) => (clip as Prompt).spoken === language);
-      const counted = await rates.count(
-        some.map(({ clip }) => clip.text ?? ''),
-        some.map(({ run }) => run.text),
-        language,
-      );
-      some.forEach(({ clip, run }, i) => {
-        const { wallMs, text, language } = run;
-        const detected = language === undefined ? {} : { language };
-        all.push({
-          peer: name,
-          clip: clip as Prompt,
-          wallMs,
-          text,
-          ...detected,
-          ...(counted[i] as WordErrors),
-        });
+  for (const { name: peer, runs } of outcomes)
+    for (const { clip: heard, run } of runs) {
+      const { wallMs, text, language } = run;
+      const clip = heard as Prompt;
+      const sentences = clip.sentences ?? [{ text: clip.text, language: clip.spoken }];
+      const counted = await rates.countSentences(sentences, text);
+      all.push({
+        peer,
+        clip,
+        wallMs,
+        text,
+        ...(language === undefined ? {} : { language }),
+        errors: sum(counted, ({ errors }) => errors),
+        words: sum(counted, ({ words }) => words),
+        wrong: counted.flatMap(({ wrong }) => wrong),
       });
     }
-  }
   return all;
 }
 

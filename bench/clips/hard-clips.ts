@@ -19,7 +19,7 @@ import {
 
 const SNR_DB = 5;
 /** Two thirds of the usual speed. */
-const SLOW_TEMPO = 2 / 3;
+export const SLOW_TEMPO = 2 / 3;
 const WAYS = [
   overTelephone,
   fromFarAway,
@@ -35,7 +35,10 @@ export function hardClips(): Clip[] {
     const sentences = judging(prompts(language)).filter(({ seconds }) => seconds >= 3 && seconds <= 9);
     const heard: (Clip | null)[] = [
       ...WAYS.flatMap((way, i) => sentences.slice(i, i + 1).map(way)),
-      longClip(`words-${language}`, singleWords(language), { seconds: WORDS_SEC, pauseSec: WORDS_PAUSE_SEC }),
+      longClip(`words-${language}`, judging(singleWords(language)), {
+        seconds: WORDS_SEC,
+        pauseSec: WORDS_PAUSE_SEC,
+      }),
     ];
     return heard.filter((clip) => clip !== null).map((clip) => ({ ...clip, language }));
   });
@@ -49,7 +52,7 @@ export function hardSentences(): Clip[] {
 }
 
 /** Words such as the names of numbers, which are too short to be prompts. */
-function singleWords(language: string): Prompt[] {
+export function singleWords(language: string): Prompt[] {
   const words = promptFiles(language)
     .filter(({ text }) => isSpoken(text) && !isSentence(text))
     .map(({ name, file, text }) => {
@@ -57,7 +60,7 @@ function singleWords(language: string): Prompt[] {
       const clip = storedClip(stored, () => samplesOf(file), text);
       return { ...clip, group: language, spoken: language, text, hash: hashOf(language, name) };
     });
-  return judging(shuffled(words)).filter(({ seconds }) => seconds >= 0.4 && seconds <= 2);
+  return shuffled(words).filter(({ seconds }) => seconds >= 0.4 && seconds <= 2);
 }
 
 const judging = (all: Prompt[]) => all.filter(({ tuning }) => !tuning);

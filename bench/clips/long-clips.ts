@@ -29,14 +29,10 @@ export function repeatedClip(sentence: Clip, times: number, pauseSec: number): C
   return joined(`${sentence.name}-repeated`, key, () => Array(times).fill(sentence), pauseSec);
 }
 
-/** Says a sentence of each language in turn, with the pause behind each, until one of them has no more. */
-export function clipInTurns(name: string, languages: readonly Clip[][], pauseSec: number): Clip {
-  const rounds = Math.min(...languages.map(({ length }) => length));
-  const sentences = Array.from({ length: rounds }, (_, i) =>
-    languages.map((clips) => clips[i] as Clip),
-  ).flat();
+/** Says the sentences one after the other, with the pause behind each. */
+export function clipInTurns(name: string, sentences: readonly Clip[], pauseSec: number): Clip {
   const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), pauseSec]);
-  return joined(name, key, () => sentences, pauseSec);
+  return joined(name, key, () => [...sentences], pauseSec);
 }
 
 function joined(name: string, key: string, choose: () => Clip[], pauseSec: number): Clip {

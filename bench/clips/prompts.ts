@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import type { Sentence } from '../accuracy/error-rate.ts';
 import { samplesOf } from '../common/gateway.ts';
 import { type Clip, storedClip } from './clips.ts';
 import { debianPackagePath } from './debian-package.ts';
@@ -18,6 +19,8 @@ export interface Prompt extends Clip {
   /** ISO 639 code of the language that is heard. */
   spoken: string;
   text: string;
+  /** The sentences of a clip in several languages, so that each is counted in the spelling of its own. */
+  sentences?: readonly Sentence[];
   /** True for the half on which settings may be tuned; the other half judges them. */
   tuning: boolean;
 }
