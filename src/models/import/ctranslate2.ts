@@ -2,7 +2,7 @@
 import { BoundedFile, FieldReader } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
 import { fromBrain, fromHalf } from './half.ts';
-import { countOf } from './tensor-values.ts';
+import { alignedBytes, countOf } from './tensor-values.ts';
 
 const DTYPES = ['float32', 'int8', 'int16', 'int32', 'float16', 'bfloat16'] as const;
 type Dtype = (typeof DTYPES)[number];
@@ -38,7 +38,7 @@ export async function openCheckpoint(path: string): Promise<Checkpoint> {
       get: (name) => variables.get(name),
       raw: (variable, from, count) => readRaw(file, variable, from, count),
       floats: async (variable, from, count) =>
-        decode(await readRaw(file, variable, from, count), variable.dtype),
+        DECODE[variable.dtype](alignedBytes(await readRaw(file, variable, from, count))),
       [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
     };
   } catch (error) {
@@ -117,27 +117,11 @@ function readRaw(file: BoundedFile, variable: Variable, from: number, count: num
   return file.read(variable.offset + from * width, count * width);
 }
 
-function decode(raw: Buffer, dtype: Dtype): Float32Array {
-  const count = raw.length / WIDTH[dtype];
-  const out = new Float32Array(count);
-  const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
-  for (let i = 0; i < count; i++) out[i] = readValue(view, i, dtype);
-  return out;
-}
-
-function readValue(view: DataView, i: number, dtype: Dtype): number {
-  switch (dtype) {
-    case 'float32':
-      return view.getFloat32(i * 4, true);
-    case 'float16':
-      return fromHalf(view.getUint16(i * 2, true));
-    case 'bfloat16':
-      return fromBrain(view.getUint16(i * 2, true));
-    case 'int8':
-      return view.getInt8(i);
-    case 'int16':
-      return view.getInt16(i * 2, true);
-    case 'int32':
-      return view.getInt32(i * 4, true);
-  }
-}
+const DECODE: Record<Dtype, (values: ArrayBuffer) => Float32Array> = {
+  float32: (values) => new Float32Array(values),
+  float16: (values) => Float32Array.from(new Uint16Array(values), fromHalf),
+  bfloat16: (values) => Float32Array.from(new Uint16Array(values), fromBrain),
+  int8: (values) => Float32Array.from(new Int8Array(values)),
+  int16: (values) => Float32Array.from(new Int16Array(values)),
+  int32: (values) => Float32Array.from(new Int32Array(values)),
+};

@@ -26,8 +26,7 @@ export async function writeDiarization(
   { segmentation, embedding }: DiarizationCheckpoints,
   target: string,
 ): Promise<WrittenFile> {
-  await using voices = await openTorchCheckpoint(embedding);
-  await using speech = await openTorchCheckpoint(segmentation);
-  const tensors = [...(await segmentationTensors(speech)), ...(await embeddingTensors(voices))];
-  return writeGguf(target, TEXTS, tensors);
+  const voices = embeddingTensors(await openTorchCheckpoint(embedding));
+  const speech = segmentationTensors(await openTorchCheckpoint(segmentation));
+  return writeGguf(target, TEXTS, [...speech, ...voices]);
 }

@@ -21,12 +21,12 @@ interface Affine {
 }
 
 /** @throws GatewayError `not_importable` unless the checkpoint holds exactly this network */
-export async function embeddingTensors(checkpoint: TorchCheckpoint): Promise<GgufTensor[]> {
+export function embeddingTensors(checkpoint: TorchCheckpoint): GgufTensor[] {
   const network = new Network(checkpoint);
-  await addHead(network);
-  const channels = await addBlocks(network);
-  const dense = await network.normalization('xvector.dense.nonlinear.batchnorm', EMBEDDING, false);
-  await network.normalized('dense', 'xvector.dense.linear.weight', [EMBEDDING, 2 * channels, 1], dense);
+  addHead(network);
+  const channels = addBlocks(network);
+  const dense = network.normalization('xvector.dense.nonlinear.batchnorm', EMBEDDING, false);
+  network.normalized('dense', 'xvector.dense.linear.weight', [EMBEDDING, 2 * channels, 1], dense);
   return network.tensors;
 }
 
@@ -44,28 +44,23 @@ class Network {
   }
 
   /** A tensor as it is in the checkpoint. */
-  async plain(name: string, source: string, shape: readonly number[]): Promise<void> {
-    this.#add(name, shape, await this.#checkpoint.floats(source, shape));
+  plain(name: string, source: string, shape: readonly number[]): void {
+    this.#add(name, shape, this.#checkpoint.floats(source, shape));
   }
 
-  async normalization(source: string, channels: number, trained = true): Promise<Affine> {
+  normalization(source: string, channels: number, trained = true): Affine {
     const read = (part: string) => this.#checkpoint.floats(`${source}.${part}`, [channels]);
-    const [mean, variance] = [await read('running_mean'), await read('running_var')];
-    const weight = trained ? await read('weight') : undefined;
-    const bias = trained ? await read('bias') : undefined;
+    const [mean, variance] = [read('running_mean'), read('running_var')];
+    const weight = trained ? read('weight') : undefined;
+    const bias = trained ? read('bias') : undefined;
     const factor = Float64Array.from(variance, (value, i) => (weight?.[i] ?? 1) / Math.sqrt(value + EPSILON));
     const summand = Float64Array.from(mean, (value, i) => (bias?.[i] ?? 0) - value * (factor[i] ?? 0));
     return { factor, summand };
   }
 
   /** A layer without a bias of its own, and the normalization of its outputs. */
-  async normalized(
-    name: string,
-    source: string,
-    shape: number[],
-    { factor, summand }: Affine,
-  ): Promise<void> {
-    const weight = await this.#checkpoint.floats(source, shape);
+  normalized(name: string, source: string, shape: number[], { factor, summand }: Affine): void {
+    const weight = this.#checkpoint.floats(source, shape);
     const depth = weight.length / factor.length;
     this.#add(
       `${name}.weight`,
@@ -76,66 +71,61 @@ class Network {
   }
 
   /** A normalization that comes before a layer. */
-  async before(name: string, source: string, channels: number): Promise<void> {
-    const { factor, summand } = await this.normalization(`xvector.${source}`, channels);
+  before(name: string, source: string, channels: number): void {
+    const { factor, summand } = this.normalization(`xvector.${source}`, channels);
     this.#add(`${name}.norm.factor`, [channels], Float32Array.from(factor));
     this.#add(`${name}.norm.summand`, [channels], Float32Array.from(summand));
   }
 }
 
 /** The convolutions over time and frequency (a ResNet of two layers). */
-async function addHead(network: Network): Promise<void> {
-  async function add(name: string, conv: string, norm: string, shape: number[]) {
-    const affine = await network.normalization(`head.${norm}`, HEAD);
-    await network.normalized(`head.${name}`, `head.${conv}.weight`, shape, affine);
+function addHead(network: Network): void {
+  function add(name: string, conv: string, norm: string, shape: number[]) {
+    const affine = network.normalization(`head.${norm}`, HEAD);
+    network.normalized(`head.${name}`, `head.${conv}.weight`, shape, affine);
   }
-  await add('first', 'conv1', 'bn1', [HEAD, 1, 3, 3]);
+  add('first', 'conv1', 'bn1', [HEAD, 1, 3, 3]);
   for (const layer of [1, 2]) {
     for (const block of [0, 1]) {
       const [name, source] = [`${layer}.${block}`, `layer${layer}.${block}`];
       for (const part of [1, 2])
-        await add(`${name}.conv${part}`, `${source}.conv${part}`, `${source}.bn${part}`, [HEAD, HEAD, 3, 3]);
+        add(`${name}.conv${part}`, `${source}.conv${part}`, `${source}.bn${part}`, [HEAD, HEAD, 3, 3]);
       if (block === 0)
-        await add(`${name}.shortcut`, `${source}.shortcut.0`, `${source}.shortcut.1`, [HEAD, HEAD, 1, 1]);
+        add(`${name}.shortcut`, `${source}.shortcut.0`, `${source}.shortcut.1`, [HEAD, HEAD, 1, 1]);
     }
   }
-  await add('last', 'conv2', 'bn2', [HEAD, HEAD, 3, 3]);
+  add('last', 'conv2', 'bn2', [HEAD, HEAD, 3, 3]);
 }
 
 /** The densely connected blocks (D-TDNN) and the transits between them. Returns the channels of the last one. */
-async function addBlocks(network: Network): Promise<number> {
-  const tdnn = await network.normalization('xvector.tdnn.nonlinear.batchnorm', WIDTH);
-  await network.normalized('tdnn', 'xvector.tdnn.linear.weight', [WIDTH, FEATURES, 5], tdnn);
+function addBlocks(network: Network): number {
+  const tdnn = network.normalization('xvector.tdnn.nonlinear.batchnorm', WIDTH);
+  network.normalized('tdnn', 'xvector.tdnn.linear.weight', [WIDTH, FEATURES, 5], tdnn);
   let channels: number = WIDTH;
   for (const [block, layers] of BLOCKS.entries()) {
     for (let layer = 0; layer < layers; layer++) {
-      await addLayer(network, `block.${block}.${layer}`, `block${block + 1}.tdnnd${layer + 1}`, channels);
+      addLayer(network, `block.${block}.${layer}`, `block${block + 1}.tdnnd${layer + 1}`, channels);
       channels += GROWTH;
     }
     const name = `transit.${block}`;
     const [source, shape] = [`transit${block + 1}`, [channels / 2, channels, 1]];
-    await network.before(name, `${source}.nonlinear.batchnorm`, channels);
+    network.before(name, `${source}.nonlinear.batchnorm`, channels);
     channels /= 2;
     if (block + 1 < BLOCKS.length) {
-      await network.plain(`${name}.weight`, `xvector.${source}.linear.weight`, shape);
+      network.plain(`${name}.weight`, `xvector.${source}.linear.weight`, shape);
     } else {
-      const out = await network.normalization('xvector.out_nonlinear.batchnorm', channels);
-      await network.normalized(name, `xvector.${source}.linear.weight`, shape, out);
+      const out = network.normalization('xvector.out_nonlinear.batchnorm', channels);
+      network.normalized(name, `xvector.${source}.linear.weight`, shape, out);
     }
   }
   return channels;
 }
 
 /** A layer of a block, with its context-aware mask. */
-async function addLayer(network: Network, name: string, source: string, channels: number): Promise<void> {
-  await network.before(name, `${source}.nonlinear1.batchnorm`, channels);
-  const inner = await network.normalization(`xvector.${source}.nonlinear2.batchnorm`, WIDTH);
-  await network.normalized(
-    `${name}.bottleneck`,
-    `xvector.${source}.linear1.weight`,
-    [WIDTH, channels, 1],
-    inner,
-  );
+function addLayer(network: Network, name: string, source: string, channels: number): void {
+  network.before(name, `${source}.nonlinear1.batchnorm`, channels);
+  const inner = network.normalization(`xvector.${source}.nonlinear2.batchnorm`, WIDTH);
+  network.normalized(`${name}.bottleneck`, `xvector.${source}.linear1.weight`, [WIDTH, channels, 1], inner);
   for (const [to, from, shape] of [
     ['local.weight', 'linear_local.weight', [GROWTH, WIDTH, 3]],
     ['context.weight', 'linear1.weight', [GATE, WIDTH, 1]],
@@ -143,5 +133,5 @@ async function addLayer(network: Network, name: string, source: string, channels
     ['gate.weight', 'linear2.weight', [GROWTH, GATE, 1]],
     ['gate.bias', 'linear2.bias', [GROWTH]],
   ] as const)
-    await network.plain(`${name}.${to}`, `xvector.${source}.cam_layer.${from}`, shape);
+    network.plain(`${name}.${to}`, `xvector.${source}.cam_layer.${from}`, shape);
 }

@@ -1,7 +1,7 @@
 /** Writes whisper.cpp's legacy file format. It is little-endian, and a tensor consists of header, name and data. */
 import { toHalf } from './half.ts';
 import { createHashedFile, type HashedFile } from './hashed-file.ts';
-import { floatBytes } from './tensor-values.ts';
+import { bytesOf } from './tensor-values.ts';
 
 export type TensorType = 'f32' | 'f16';
 const TYPE_ID: Record<TensorType, number> = { f32: 0, f16: 1 };
@@ -20,26 +20,12 @@ export async function createGgmlWriter(path: string): Promise<GgmlWriter> {
   const { write } = file;
   return {
     ...file,
-    ints: (...values) => write(intBytes(values)),
+    ints: (...values) => write(bytesOf(Int32Array.from(values))),
     async tensor(name, type, shape) {
       const label = Buffer.from(name);
-      await write(intBytes([shape.length, label.length, TYPE_ID[type], ...[...shape].reverse()]));
+      await write(bytesOf(Int32Array.of(shape.length, label.length, TYPE_ID[type], ...shape.toReversed())));
       await write(label);
     },
-    values: (type, floats) => write(type === 'f16' ? halfBytes(floats) : floatBytes(floats)),
+    values: (type, floats) => write(bytesOf(type === 'f16' ? Uint16Array.from(floats, toHalf) : floats)),
   };
-}
-
-function intBytes(values: readonly number[]): Buffer {
-  const out = Buffer.alloc(values.length * 4);
-  values.forEach((value, i) => {
-    out.writeInt32LE(value, i * 4);
-  });
-  return out;
-}
-
-function halfBytes(floats: Float32Array): Buffer {
-  const out = Buffer.allocUnsafe(floats.length * 2);
-  for (let i = 0; i < floats.length; i++) out.writeUInt16LE(toHalf(floats[i] ?? 0), i * 2);
-  return out;
 }

@@ -3,7 +3,7 @@
  * (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md). The values of all tensors are in memory.
  */
 import { createHashedFile, type WrittenFile } from './hashed-file.ts';
-import { floatBytes } from './tensor-values.ts';
+import { bytesOf } from './tensor-values.ts';
 
 const VERSION = 3;
 const ALIGNMENT = 32;
@@ -24,7 +24,7 @@ export async function writeGguf(
 ): Promise<WrittenFile> {
   await using file = await createHashedFile(path);
   await file.write(padded(header(texts, tensors)));
-  for (const { values } of tensors) await file.write(padded(floatBytes(values)));
+  for (const { values } of tensors) await file.write(padded(bytesOf(values)));
   return await file.finish();
 }
 
@@ -34,7 +34,7 @@ function header(texts: Readonly<Record<string, string>>, tensors: readonly GgufT
   for (const [key, text] of pairs) head.push(string(key), u32(STRING), string(text));
   let offset = 0;
   for (const { name, shape, values } of tensors) {
-    head.push(string(name), u32(shape.length), ...[...shape].reverse().map(u64), u32(F32), u64(offset));
+    head.push(string(name), u32(shape.length), ...shape.toReversed().map(u64), u32(F32), u64(offset));
     offset += paddedSize(values.length * 4);
   }
   return Buffer.concat(head);
@@ -46,17 +46,8 @@ function padded(bytes: Buffer): Buffer {
   return Buffer.concat([bytes], paddedSize(bytes.length));
 }
 
-function u32(value: number): Buffer {
-  const out = Buffer.alloc(4);
-  out.writeUInt32LE(value);
-  return out;
-}
-
-function u64(value: number): Buffer {
-  const out = Buffer.alloc(8);
-  out.writeBigUInt64LE(BigInt(value));
-  return out;
-}
+const u32 = (value: number) => bytesOf(Uint32Array.of(value));
+const u64 = (value: number) => bytesOf(BigUint64Array.of(BigInt(value)));
 
 function string(text: string): Buffer {
   const bytes = Buffer.from(text);

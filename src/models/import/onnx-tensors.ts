@@ -1,33 +1,33 @@
 /**
  * Reads the constant tensors of an ONNX model (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto), without its
- * runtime. The graph of the model is not looked at, so nothing of it can be executed.
+ * runtime. The graph of the model is not looked at, so nothing of it can be executed. The file is one with a pinned hash
+ * (package-recipes.ts), so that its parts fit together.
  */
+import { readFile, stat } from 'node:fs/promises';
 import { BUDGETS } from '../../limits/budgets.ts';
-import { BoundedFile } from './bounded-file.ts';
 import { notImportable } from './failure.ts';
-import { readFields, readVarints } from './protobuf.ts';
-import { countOf, floatsIn, isSameShape } from './tensor-values.ts';
+import { alignedBytes, countOf, isSameShape } from './tensor-values.ts';
 
 /** Numbers of fields. */
 const MODEL_GRAPH = 7;
 const GRAPH_INITIALIZER = 5;
-const TENSOR = { dims: 1, type: 2, floats: 4, ints: 5, name: 8, raw: 9, external: 13, location: 14 } as const;
+const TENSOR = { dims: 1, type: 2, floats: 4, ints: 5, name: 8, raw: 9 } as const;
 
-/** The types of values that are read, by their numbers. */
-const TYPES = { 1: 'float32', 3: 'int8', 6: 'int32' } as const;
-type ValueType = (typeof TYPES)[keyof typeof TYPES];
-const BYTES: Readonly<Record<ValueType, number>> = { float32: 4, int8: 1, int32: 4 };
+/** The types of values that are read, with their numbers. */
+const TYPES = { float32: 1, int8: 3, int32: 6 } as const;
+type ValueType = keyof typeof TYPES;
 
-const MAX_NAME_BYTES = 256;
-const MAX_DIMS = 8;
+export type Values = Float32Array | Int8Array | Int32Array;
 
-interface Place {
-  type: ValueType | undefined;
+interface Tensor {
+  name: string;
+  type: number;
   shape: number[];
-  /** The values as they lie in memory, little-endian. */
-  raw: Buffer | null;
+  /** As little-endian bytes. */
+  raw: Buffer;
   /** The values of a small tensor, as fields. */
-  listed: number[];
+  floats: Buffer;
+  ints: number[];
 }
 
 export interface OnnxTensors {
@@ -35,91 +35,98 @@ export interface OnnxTensors {
    * The values of a tensor of this type, row by row.
    * @throws GatewayError `not_importable` unless it has exactly this shape
    */
-  values(name: string, type: ValueType, shape: readonly number[]): Float64Array;
+  values(name: string, type: ValueType, shape: readonly number[]): Values;
 }
 
 /** @throws GatewayError `not_importable` */
 export async function readOnnxTensors(path: string): Promise<OnnxTensors> {
-  const refuse = (why: string, cause?: unknown) =>
-    notImportable(`${path} cannot be imported: ${why}.`, cause);
-  const tensors = new Map<string, Place>();
-  try {
-    for (const tensor of initializers(await readWhole(path))) {
-      const { name, ...place } = readTensor(tensor);
-      if (tensors.has(name)) throw new Error('two of its tensors have one name');
-      if (tensors.size === BUDGETS.checkpoint.maxEntries) throw new Error('it has too many tensors');
-      tensors.set(name, place);
-    }
-  } catch (error) {
-    throw refuse((error as Error).message, error);
-  }
+  const refuse = (why: string) => notImportable(`${path} cannot be imported: ${why}.`);
+  const { maxEntries, maxOnnxBytes } = BUDGETS.checkpoint;
+  if ((await stat(path)).size > maxOnnxBytes) throw refuse('it is too large');
+  const found = messagesIn(messagesIn([await readFile(path)], MODEL_GRAPH), GRAPH_INITIALIZER);
+  if (found.length > maxEntries) throw refuse('it has too many tensors');
+  const tensors = new Map(found.map(readTensor).map((tensor) => [tensor.name, tensor]));
   return {
     values(name, type, shape) {
-      const place = tensors.get(name);
-      if (place === undefined) throw refuse(`it has no tensor ${name}`);
-      if (place.type !== type) throw refuse(`the values of ${name} are not of type ${type}`);
-      if (!isSameShape(place.shape, shape))
-        throw refuse(`${name} has the shape ${place.shape.join(' x ')}, expected ${shape.join(' x ')}`);
+      const tensor = tensors.get(name);
+      if (tensor === undefined) throw refuse(`it has no tensor ${name}`);
+      if (tensor.type !== TYPES[type]) throw refuse(`the values of ${name} are not of type ${type}`);
+      if (!isSameShape(tensor.shape, shape))
+        throw refuse(`${name} has the shape ${tensor.shape.join(' x ')}, expected ${shape.join(' x ')}`);
+      const values = valuesOf(tensor, type);
       const count = countOf(shape);
-      const values = valuesOf(place, type, count);
-      if (values === null) throw refuse(`${name} does not have its ${count} values`);
+      if (values.length !== count) throw refuse(`${name} does not have its ${count} values`);
       return values;
     },
   };
 }
 
-async function readWhole(path: string): Promise<Buffer> {
-  await using file = await BoundedFile.open(path);
-  if (file.size > BUDGETS.checkpoint.maxOnnxBytes) throw new Error('it is too large');
-  return await file.read(0, file.size);
+function valuesOf({ raw, floats, ints }: Tensor, type: ValueType): Values {
+  if (type === 'float32') return new Float32Array(alignedBytes(raw.length > 0 ? raw : floats));
+  if (ints.length > 0) return Int32Array.from(ints);
+  return type === 'int8' ? new Int8Array(alignedBytes(raw)) : new Int32Array(alignedBytes(raw));
 }
 
-function* initializers(model: Buffer): Generator<Buffer> {
-  for (const graph of readFields(model)) {
-    if (graph.number !== MODEL_GRAPH || graph.type !== 'bytes') continue;
-    for (const field of readFields(graph.value))
-      if (field.number === GRAPH_INITIALIZER && field.type === 'bytes') yield field.value;
+function readTensor(message: Buffer): Tensor {
+  const none = Buffer.alloc(0);
+  const tensor: Tensor = { name: '', type: 0, shape: [], raw: none, floats: none, ints: [] };
+  for (const { number, value } of fieldsOf(message)) {
+    if (typeof value === 'bigint') {
+      if (number === TENSOR.dims) tensor.shape.push(Number(value));
+      if (number === TENSOR.type) tensor.type = Number(value);
+    } else if (number === TENSOR.name) tensor.name = value.toString('utf8');
+    else if (number === TENSOR.raw) tensor.raw = value;
+    else if (number === TENSOR.floats) tensor.floats = value;
+    else if (number === TENSOR.ints)
+      tensor.ints = varintsIn(value).map((int) => Number(BigInt.asIntN(32, int)));
+  }
+  return tensor;
+}
+
+/** The messages that a field of some messages holds. */
+function messagesIn(messages: readonly Buffer[], wanted: number): Buffer[] {
+  return messages.flatMap((message) =>
+    [...fieldsOf(message)].flatMap(({ number, value }) =>
+      number === wanted && typeof value !== 'bigint' ? [value] : [],
+    ),
+  );
+}
+
+/**
+ * The fields of a message in the wire format of Protocol Buffers, without its schema
+ * (https://protobuf.dev/programming-guides/encoding/): a varint, or the bytes of anything else.
+ */
+function* fieldsOf(message: Buffer): Generator<{ number: number; value: bigint | Buffer }> {
+  for (let at = 0; at < message.length; ) {
+    const [tag, start] = varintAt(message, at);
+    const number = Number(tag >> 3n);
+    const wireType = Number(tag & 7n);
+    const [first, next] = wireType === 1 || wireType === 5 ? [0n, start] : varintAt(message, start);
+    const length = { 0: 0, 1: 8, 2: Number(first), 5: 4 }[wireType];
+    if (length === undefined || next + length > message.length)
+      throw notImportable('A model of ONNX is damaged.');
+    at = next + length;
+    yield { number, value: wireType === 0 ? first : message.subarray(next, at) };
   }
 }
 
-function readTensor(tensor: Buffer): Place & { name: string } {
-  const result: Place & { name: string } = { name: '', type: undefined, shape: [], raw: null, listed: [] };
-  for (const { number, type, value } of readFields(tensor)) {
-    if (number === TENSOR.dims)
-      result.shape.push(...numbersOf(type === 'varint' ? [value] : readVarints(value)));
-    else if (number === TENSOR.type && type === 'varint')
-      result.type = TYPES[Number(value) as keyof typeof TYPES];
-    else if (number === TENSOR.floats && type !== 'varint') result.listed.push(...readFloats(value));
-    else if (number === TENSOR.ints) {
-      for (const int of type === 'varint' ? [value] : readVarints(value))
-        result.listed.push(Number(BigInt.asIntN(32, int)));
-    } else if (number === TENSOR.name && type === 'bytes') {
-      if (value.length > MAX_NAME_BYTES) throw new Error('the name of a tensor is too long');
-      result.name = value.toString('utf8');
-    } else if (number === TENSOR.raw && type === 'bytes') result.raw = value;
-    else if (number === TENSOR.external || (number === TENSOR.location && value !== 0n))
-      throw new Error('values of it are in another file');
-    if (result.shape.length > MAX_DIMS) throw new Error('a tensor has too many dimensions');
+/** The varints of a packed field. */
+function varintsIn(bytes: Buffer): bigint[] {
+  const values: bigint[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const [value, next] = varintAt(bytes, at);
+    values.push(value);
+    at = next;
   }
-  return result;
+  return values;
 }
 
-const numbersOf = (values: Iterable<bigint>) => [...values].map(Number);
-
-/** A field of one float, or of several that are packed. */
-function readFloats(bytes: Buffer): Float32Array {
-  if (bytes.length % 4 !== 0) throw new Error('a number in it is cut short');
-  return floatsIn(bytes);
-}
-
-/** The values; null when there are more or fewer of them. */
-function valuesOf({ raw, listed }: Place, type: ValueType, count: number): Float64Array | null {
-  if (raw === null) return listed.length === count ? Float64Array.from(listed) : null;
-  if (raw.length !== count * BYTES[type]) return null;
-  const read = {
-    float32: (i: number) => raw.readFloatLE(4 * i),
-    int8: (i: number) => raw.readInt8(i),
-    int32: (i: number) => raw.readInt32LE(4 * i),
-  }[type];
-  return Float64Array.from({ length: count }, (_, i) => read(i));
+/** The number at this place, and the place after it. */
+function varintAt(bytes: Buffer, start: number): [value: bigint, next: number] {
+  let value = 0n;
+  for (let at = start; ; at++) {
+    const byte = bytes.readUInt8(at);
+    value |= BigInt(byte & 0x7f) << BigInt(7 * (at - start));
+    if (byte < 0x80) return [value, at + 1];
+  }
 }

@@ -1,9 +1,10 @@
 /**
- * Writes Silero's 16 kHz voice activity model in whisper.cpp's format, from the unpacked TorchScript archive of the
- * `silero-vad` package. The .safetensors file of the package cannot be used: it holds an older training of the network.
+ * Writes Silero's 16 kHz voice activity model in whisper.cpp's format, from the TorchScript file of the `silero-vad`
+ * package, which is a zip archive. The .safetensors file of the package cannot be used: it holds an older training of the network.
  */
-import { join } from 'node:path';
-import { BoundedFile } from './bounded-file.ts';
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { unzipSync } from 'fflate';
 import { notImportable } from './failure.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter, type TensorType } from './ggml-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
@@ -39,13 +40,18 @@ const TENSORS: Entry[] = [
   [2, '_model.stft.forward_basis_buffer', 'f16', [258, 1, 256]],
 ];
 
-/** Writes the model to `target`. @param archive the folder with the unpacked TorchScript file */
-export async function writeSilero(archive: string, target: string): Promise<WrittenFile> {
+/** Writes the model to `target`. @throws GatewayError `not_importable` unless the archive holds exactly this network */
+export async function writeSilero(script: string, target: string): Promise<WrittenFile> {
+  const entries = unzipSync(await readFile(script), { filter: ({ name }) => /\/data\/\d+$/.test(name) });
+  const storages = new Map(Object.entries(entries).map(([name, bytes]) => [basename(name), bytes]));
   await using writer = await createGgmlWriter(target);
   await writeHead(writer);
   for (const [storage, name, type, shape] of TENSORS) {
     await writer.tensor(name, type, shape);
-    await writer.values(type, await readFloats(join(archive, 'data', String(storage)), countOf(shape)));
+    const bytes = storages.get(String(storage));
+    if (bytes?.length !== countOf(shape) * 4)
+      throw notImportable(`${script} is not the voice activity model: ${name} has another size.`);
+    await writer.values(type, floatsIn(bytes));
   }
   return await writer.finish();
 }
@@ -56,13 +62,4 @@ async function writeHead(writer: GgmlWriter): Promise<void> {
   await writer.write(kind);
   await writer.ints(...VERSION, WINDOW_SAMPLES, CONTEXT_SAMPLES, ENCODER.length, ...ENCODER.flat());
   await writer.ints(LSTM, LSTM, LSTM, 1);
-}
-
-async function readFloats(path: string, count: number): Promise<Float32Array> {
-  await using file = await BoundedFile.open(path);
-  if (file.size !== count * 4)
-    throw notImportable(
-      `${path} is not a part of the voice activity model: ${file.size} bytes, expected ${count * 4}.`,
-    );
-  return floatsIn(await file.read(0, file.size));
 }

@@ -7,7 +7,7 @@ import { notImportable } from './failure.ts';
 import { type GgufTensor, writeGguf } from './gguf-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
 import { FFT_BINS, melFilters } from './mel-filters.ts';
-import { type OnnxTensors, readOnnxTensors } from './onnx-tensors.ts';
+import { type OnnxTensors, readOnnxTensors, type Values } from './onnx-tensors.ts';
 import { countOf } from './tensor-values.ts';
 
 const TEXTS = {
@@ -117,6 +117,6 @@ function biases(source: OnnxTensors, name: string, outputs: number): Float32Arra
   return Float32Array.from(ints, (value, i) => value * (scales[i] ?? 0));
 }
 
-function requireZeros(zeroPoints: Float64Array, name: string): void {
+function requireZeros(zeroPoints: Values, name: string): void {
   if (zeroPoints.some((value) => value !== 0)) throw notImportable(`The zero point of ${name} is not 0.`);
 }

@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeSyntheticModel } from '../../../bench/growth/synthetic-model.ts';
 import { writeSilero } from '../../../src/models/import/silero-ggml.ts';
+import { storedZip } from '../../torch-file.ts';
 
 /** The family of each model that is on disk. */
 export const FAMILIES: Readonly<Record<string, string>> = {
@@ -53,14 +54,13 @@ async function writeWhisper(path: string): Promise<void> {
 
 /** Writes the weights to `weights` in the folder, and what is on disk from the start to `models` as well. */
 export async function writeWeights(dir: string): Promise<void> {
-  const data = join(dir, 'silero/data');
-  for (const folder of ['weights', 'models', 'spool', 'silero', 'silero/data'])
-    mkdirSync(join(dir, folder), { recursive: true });
-  for (const [storage, count] of Object.entries(SILERO)) {
+  for (const folder of ['weights', 'models', 'spool']) mkdirSync(join(dir, folder), { recursive: true });
+  const storages = Object.entries(SILERO).map(([storage, count]) => {
     const values = new Float32Array(count).fill(Number(storage) === OUTPUT_BIAS ? 2.2 : 0);
-    writeFileSync(join(data, storage), new Uint8Array(values.buffer));
-  }
-  await writeSilero(join(dir, 'silero'), join(dir, 'weights/voice-activity.bin'));
+    return [`silero/data/${storage}`, new Uint8Array(values.buffer)] as const;
+  });
+  writeFileSync(join(dir, 'silero.jit'), storedZip(Object.fromEntries(storages)));
+  await writeSilero(join(dir, 'silero.jit'), join(dir, 'weights/voice-activity.bin'));
   await writeWhisper(join(dir, 'weights/multilingual-base.bin'));
   const generated = (path: string) => new URL(`../../native/data/${path}`, import.meta.url).pathname;
   copyFileSync(generated('parakeet-script.bin'), join(dir, 'weights/european.bin'));
