@@ -1,7 +1,7 @@
 /** The loaded models: how each kind is loaded, on which device, and how much memory all of them may take. */
 import type { Logger } from 'winston';
 import type { Config } from './config/config.ts';
-import { type CacheOptions, createModelCache, type ModelCache } from './engine/cache.ts';
+import { type CacheOptions, ModelCache } from './engine/cache.ts';
 import type { ChosenDevice } from './engine/device.ts';
 import { loadWithFallback, type OnCpu } from './engine/gpu-fallback.ts';
 import {
@@ -50,15 +50,15 @@ export function createModelCaches(
   };
   const caches = {
     models: createRecognizers(config, deps, { ...options, onCpu }),
-    voiceActivity: createModelCache<VoiceActivityModel>({
+    voiceActivity: new ModelCache<VoiceActivityModel>({
       ...options,
       load: async (id) => engine.loadVoiceActivity({ path: (await store.ensure(id)).path }),
     }),
-    speakers: createModelCache<SpeakerModel>({
+    speakers: new ModelCache<SpeakerModel>({
       ...options,
       load: async (id) => engine.loadSpeakers({ path: (await store.ensure(id)).path }),
     }),
-    turnDetectors: createModelCache<TurnDetector>({
+    turnDetectors: new ModelCache<TurnDetector>({
       ...options,
       async load(id) {
         const { path } = await store.ensure(id);
@@ -86,7 +86,7 @@ function createRecognizers(
   }: Pick<CacheOptions<unknown>, 'keepAliveMs' | 'onEvent'> & { onCpu: Map<string, OnCpu> },
 ): ModelCache<TranscriptionModel> {
   const precision = gpu ? 'f16' : 'q8_0';
-  const models: ModelCache<TranscriptionModel> = createModelCache({
+  const models: ModelCache<TranscriptionModel> = new ModelCache({
     ...options,
     memory: {
       maxBytes: config.modelMemoryBytes,

@@ -19,6 +19,7 @@ import {
   type GpuLibrary,
   type Lane,
   type LogLevel,
+  NATIVE_ERROR_CODES,
   type NativeAudioFile,
   type NativeEngine,
   NativeError,
@@ -32,17 +33,7 @@ import {
 /** Stands for the average of all channels of a file. */
 const ALL_CHANNELS = -1;
 
-const codes: ReadonlySet<unknown> = new Set<NativeErrorCode>([
-  'load_failed',
-  'bad_audio',
-  'inference_failed',
-  'incomplete',
-  'repetition',
-  'text_too_long',
-  'out_of_memory',
-  'closed',
-  'invalid_argument',
-]);
+const codes: ReadonlySet<unknown> = new Set(NATIVE_ERROR_CODES);
 
 function toNativeError(error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error) || !codes.has(error.code)) return error;

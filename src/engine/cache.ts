@@ -25,28 +25,6 @@ export interface CacheEntry {
   memoryBytes: number;
 }
 
-export interface ModelCache<M extends Closable> {
-  /**
-   * Resolves when the model is resident. Requests for a model that is being loaded share the load, and a load that
-   * fails rejects all of them with its error.
-   * @throws GatewayError `model_too_large`; `out_of_memory` when the models in use leave no room
-   */
-  lease(key: string): Promise<Lease<M>>;
-  /** False for a model that would not have room alone. */
-  fits(key: string): boolean;
-  /** @throws GatewayError `model_too_large` for a model that would not have room alone */
-  assertFits(key: string): void;
-  entries(): CacheEntry[];
-  /** Evicts one model, or all of them without a key; returns how many were evicted. */
-  evict(key?: string): number;
-  /** Unloads the model that was idle for the longest time, of those that qualify; false where there is none. */
-  unloadIdle(qualifies: (key: string) => boolean): Promise<boolean>;
-  /** The number of evicted models that are still in memory because a request under way uses them. */
-  lingering(): number;
-  /** Closes every model, leased ones too, and resolves when their memory is released. */
-  close(): Promise<void>;
-}
-
 export interface CacheOptions<M> {
   load(key: string): Promise<M>;
   /** Idle milliseconds before a model is unloaded; 0 = at once, Infinity = never. */
@@ -67,18 +45,18 @@ export interface ModelMemory<M> {
 
 interface Resident<M> {
   key: string;
-  memory: MemoryShare;
   loading: Promise<M>;
+  /** Null until it is loaded. */
   model: M | null;
+  /** What it counts against the limit on memory. */
+  memoryBytes: number;
   leases: number;
-  evicted: boolean;
   idleSince: number;
-  timer: NodeJS.Timeout | null;
-}
-
-/** What a model counts against the limit on memory. */
-interface MemoryShare {
-  bytes: number;
+  timer: NodeJS.Timeout | undefined;
+  /** True when the next lease of its key gets another one. It stays in memory until its last lease ends. */
+  isEvicted: boolean;
+  /** Resolves when its memory is released; null before it is unloaded. */
+  closing: Promise<void> | null;
 }
 
 const MIB = 1024 * 1024;
@@ -88,157 +66,175 @@ const LONGEST_PAUSE_MS = 10_000;
 /** Node turns a longer delay into 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export function createModelCache<M extends Closable>(options: CacheOptions<M>): ModelCache<M> {
-  const { memory, now = () => performance.now() } = options;
-  const residents = createResidents(options, now);
-  const limit = createMemoryLimit(memory, residents);
-  const { current, lingering, closing } = residents;
+export class ModelCache<M extends Closable> {
+  readonly #options: CacheOptions<M>;
+  readonly #now: () => number;
+  readonly #maxBytes: number;
+  /** All that are in memory, those included that are being loaded or closed. */
+  readonly #residents = new Set<Resident<M>>();
 
-  function load(key: string): Resident<M> {
-    const startedAt = now();
-    const bytes = limit.expected(key);
-    limit.assertFits(key, bytes);
-    const share: MemoryShare = { bytes: 0 };
-    const resident: Resident<M> = {
-      key,
-      memory: share,
-      loading: limit.reserve(share, bytes).then(() => options.load(key)),
-      model: null,
-      leases: 0,
-      evicted: false,
-      idleSince: startedAt,
-      timer: null,
-    };
-    current.set(key, resident);
+  constructor(options: CacheOptions<M>) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+    this.#maxBytes = options.memory?.maxBytes ?? Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Resolves when the model is resident. Requests for a model that is being loaded share the load, and a load that
+   * fails rejects all of them with its error. The lease ends once, however often it is disposed.
+   * @throws GatewayError `model_too_large`; `out_of_memory` when the models in use leave no room
+   */
+  async lease(key: string): Promise<Lease<M>> {
+    const resident = this.#current().find((r) => r.key === key) ?? this.#load(key);
+    resident.leases += 1;
+    clearTimeout(resident.timer);
+    let released = false;
+    try {
+      return {
+        model: await resident.loading,
+        [Symbol.asyncDispose]: async () => {
+          if (!released) {
+            released = true;
+            await this.#release(resident);
+          }
+        },
+      };
+    } catch (error) {
+      resident.leases -= 1;
+      throw error;
+    }
+  }
+
+  /** False for a model that would not have room alone. */
+  fits(key: string): boolean {
+    return this.#expected(key) <= this.#maxBytes;
+  }
+
+  /** @throws GatewayError `model_too_large` for a model that would not have room alone */
+  assertFits(model: string): void {
+    if (this.fits(model)) return;
+    const [neededMb, maxMb] = [Math.ceil(this.#expected(model) / MIB), Math.floor(this.#maxBytes / MIB)];
+    throw new GatewayError('model_too_large', { model, neededMb, maxMb });
+  }
+
+  entries(): CacheEntry[] {
+    return this.#current().map((r) => ({
+      key: r.key,
+      state: r.model === null ? 'loading' : 'resident',
+      memoryBytes: r.memoryBytes,
+      leases: r.leases,
+      idleForMs: r.leases > 0 ? 0 : Math.round(this.#now() - r.idleSince),
+    }));
+  }
+
+  /** Evicts one model, or all of them without a key; returns how many were evicted. */
+  evict(key?: string): number {
+    const chosen = this.#current().filter((r) => key === undefined || r.key === key);
+    for (const resident of chosen) {
+      resident.isEvicted = true;
+      if (resident.leases === 0) void this.#unload(resident);
+    }
+    return chosen.length;
+  }
+
+  /** Unloads the model that was idle for the longest time, of those that qualify; false where there is none. */
+  async unloadIdle(qualifies: (key: string) => boolean): Promise<boolean> {
+    const idle = this.#longestIdle(({ key }) => qualifies(key));
+    if (idle !== undefined) await this.#unload(idle);
+    return idle !== undefined;
+  }
+
+  /** The number of evicted models that are still in memory because a request under way uses them. */
+  lingering(): number {
+    return [...this.#residents].filter(({ isEvicted, closing }) => isEvicted && closing === null).length;
+  }
+
+  /** Closes every model, leased ones too, and resolves when their memory is released. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#residents].map((resident) => this.#unload(resident)));
+  }
+
+  /** The models that the next lease gets. */
+  #current(): Resident<M>[] {
+    return [...this.#residents].filter(({ isEvicted }) => !isEvicted);
+  }
+
+  #load(key: string): Resident<M> {
+    this.assertFits(key);
+    const { load, memory, onEvent } = this.#options;
+    const startedAt = this.#now();
+    const own = { key, model: null, memoryBytes: 0, leases: 0, idleSince: startedAt, timer: undefined };
+    const state = { ...own, isEvicted: false, closing: null };
+    const resident: Resident<M> = Object.assign(state, {
+      loading: this.#reserve(state, this.#expected(key)).then(() => load(key)),
+    });
+    this.#residents.add(resident);
     resident.loading.then(
       (model) => {
         resident.model = model;
-        share.bytes = memory?.used(model) || share.bytes;
-        limit.reserve(share, share.bytes).catch(() => undefined); // a model that turned out larger than expected is kept even if there is no room
-        options.onEvent?.('loaded', key, now() - startedAt);
+        resident.memoryBytes = memory?.used(model) || resident.memoryBytes;
+        this.#reserve(resident, resident.memoryBytes).catch(() => undefined); // a model that turned out larger than expected is kept even if there is no room
+        onEvent?.('loaded', key, this.#now() - startedAt);
       },
       // A failed load is forgotten, so that the next request tries again.
-      () => residents.forget(resident),
+      () => this.#residents.delete(resident),
     );
     return resident;
   }
 
-  return {
-    lease: async (key) => leaseOf(current.get(key) ?? load(key), residents.release),
-    entries: () =>
-      [...current.values()].map((r) => ({
-        key: r.key,
-        state: r.model === null ? 'loading' : 'resident',
-        memoryBytes: r.memory.bytes,
-        leases: r.leases,
-        idleForMs: r.leases > 0 ? 0 : Math.round(now() - r.idleSince),
-      })),
-    evict(key) {
-      const chosen = [...current.values()].filter((r) => key === undefined || r.key === key);
-      for (const resident of chosen) residents.evict(resident);
-      return chosen.length;
-    },
-    fits: limit.fits,
-    assertFits: (key) => limit.assertFits(key),
-    async unloadIdle(qualifies) {
-      const idle = residents.longestIdle(({ key }) => qualifies(key));
-      if (idle !== undefined) await residents.unload(idle);
-      return idle !== undefined;
-    },
-    lingering: () => lingering.size,
-    async close() {
-      for (const resident of [...current.values(), ...lingering]) void residents.unload(resident);
-      await Promise.all(closing.keys());
-    },
-  };
-}
-
-/** The lease ends once, however often it is disposed. A load that fails ends it as well. */
-async function leaseOf<M>(
-  resident: Resident<M>,
-  release: (resident: Resident<M>) => Promise<void>,
-): Promise<Lease<M>> {
-  resident.leases += 1;
-  if (resident.timer !== null) clearTimeout(resident.timer);
-  resident.timer = null;
-  let released = false;
-  try {
-    const model = await resident.loading;
-    return {
-      model,
-      async [Symbol.asyncDispose]() {
-        if (released) return;
-        released = true;
-        await release(resident);
-      },
-    };
-  } catch (error) {
-    resident.leases -= 1;
-    throw error;
-  }
-}
-
-type Residents<M extends Closable> = ReturnType<typeof createResidents<M>>;
-
-/** The models that are in memory, and how they leave it. */
-function createResidents<M extends Closable>(options: CacheOptions<M>, now: () => number) {
-  /** The models that the next lease gets, by their keys. */
-  const current = new Map<string, Resident<M>>();
-  /** Evicted models that a request still uses. */
-  const lingering = new Set<Resident<M>>();
-  const closing = new Map<Promise<void>, Resident<M>>();
-
-  function forget(resident: Resident<M>): void {
-    lingering.delete(resident);
-    resident.evicted = true;
-    if (resident.timer !== null) clearTimeout(resident.timer);
-    if (current.get(resident.key) === resident) current.delete(resident.key);
-  }
-
-  function unload(resident: Resident<M>): Promise<void> {
-    forget(resident);
-    const startedAt = now();
-    const done = resident.loading
-      .then(closeWithRetries)
-      .then(
-        () => options.onEvent?.('unloaded', resident.key, now() - startedAt),
-        () => undefined, // a model that never loaded has nothing to close
-      )
-      .finally(() => closing.delete(done));
-    closing.set(done, resident);
-    return done;
-  }
-
-  function unloadAfter(resident: Resident<M>, ms: number): void {
-    const next = Math.min(ms, LONGEST_TIMER_MS);
-    resident.timer = setTimeout(() => {
-      if (ms > next) unloadAfter(resident, ms - next);
-      else void unload(resident);
-    }, next);
-    resident.timer.unref();
-  }
-
-  async function release(resident: Resident<M>): Promise<void> {
+  async #release(resident: Resident<M>): Promise<void> {
     resident.leases -= 1;
     if (resident.leases > 0) return;
-    resident.idleSince = now();
-    if (resident.evicted || options.keepAliveMs === 0) return unload(resident);
-    unloadAfter(resident, options.keepAliveMs);
+    resident.idleSince = this.#now();
+    const { keepAliveMs } = this.#options;
+    if (resident.isEvicted || keepAliveMs === 0) await this.#unload(resident);
+    else this.#unloadAfter(resident, keepAliveMs);
   }
 
-  function evict(resident: Resident<M>): void {
-    if (resident.leases > 0) {
-      forget(resident);
-      lingering.add(resident);
-    } else void unload(resident);
+  #unloadAfter(resident: Resident<M>, ms: number): void {
+    const next = Math.min(ms, LONGEST_TIMER_MS);
+    resident.timer = setTimeout(() => {
+      if (ms > next) this.#unloadAfter(resident, ms - next);
+      else void this.#unload(resident);
+    }, next).unref();
   }
 
-  function longestIdle(qualifies: (resident: Resident<M>) => boolean): Resident<M> | undefined {
-    const idle = [...current.values()].filter((r) => r.leases === 0 && r.model !== null && qualifies(r));
+  #unload(resident: Resident<M>): Promise<void> {
+    resident.isEvicted = true;
+    clearTimeout(resident.timer);
+    const startedAt = this.#now();
+    resident.closing ??= resident.loading
+      .then(closeWithRetries)
+      .then(
+        () => this.#options.onEvent?.('unloaded', resident.key, this.#now() - startedAt),
+        () => undefined, // a model that never loaded has nothing to close
+      )
+      .finally(() => this.#residents.delete(resident));
+    return resident.closing;
+  }
+
+  #longestIdle(qualifies: (resident: Resident<M>) => boolean): Resident<M> | undefined {
+    const idle = this.#current().filter((r) => r.leases === 0 && r.model !== null && qualifies(r));
     return idle.sort((a, b) => a.idleSince - b.idleSince)[0];
   }
 
-  return { current, lingering, closing, release, evict, unload, forget, longestIdle };
+  #expected(key: string): number {
+    return this.#options.memory?.expected(key) ?? 0;
+  }
+
+  /** Unloads idle models until there is room for these bytes, and counts them from then on. */
+  async #reserve(share: Pick<Resident<M>, 'memoryBytes'>, bytes: number): Promise<void> {
+    for (;;) {
+      const others = [...this.#residents].filter((resident) => resident !== share);
+      if (others.reduce((sum, { memoryBytes }) => sum + memoryBytes, bytes) <= this.#maxBytes) break;
+      const idle = this.#longestIdle((resident) => resident !== share);
+      const closing = others.flatMap((resident) => resident.closing ?? []);
+      if (idle !== undefined) await this.#unload(idle);
+      else if (closing.length > 0) await Promise.race(closing);
+      else throw new GatewayError('out_of_memory', {});
+    }
+    share.memoryBytes = bytes;
+  }
 }
 
 /** Closing can fail for lack of memory. It is tried again, because the model itself holds far more memory. */
@@ -251,35 +247,4 @@ async function closeWithRetries(model: Closable): Promise<void> {
       await sleep(pauseMs);
     }
   }
-}
-
-function createMemoryLimit<M extends Closable>(memory: ModelMemory<M> | undefined, residents: Residents<M>) {
-  const { current, lingering, closing, unload, longestIdle } = residents;
-  const maxBytes = memory?.maxBytes ?? Number.POSITIVE_INFINITY;
-  const expected = (key: string) => memory?.expected(key) ?? 0;
-
-  function assertFits(model: string, bytes = expected(model)): void {
-    if (bytes <= maxBytes) return;
-    const [neededMb, maxMb] = [Math.ceil(bytes / MIB), Math.floor(maxBytes / MIB)];
-    throw new GatewayError('model_too_large', { model, neededMb, maxMb });
-  }
-
-  /** Unloads idle models until there is room for these bytes, and counts them from then on. */
-  async function reserve(share: MemoryShare, bytes: number): Promise<void> {
-    while (bytesBeside(share) + bytes > maxBytes) {
-      const idle = longestIdle(({ memory }) => memory !== share);
-      if (idle !== undefined) await unload(idle);
-      else if (closing.size > 0) await Promise.race(closing.keys());
-      else throw new GatewayError('out_of_memory', {});
-    }
-    share.bytes = bytes;
-  }
-
-  function bytesBeside(share: MemoryShare): number {
-    const all = new Set([...current.values(), ...lingering, ...closing.values()].map((r) => r.memory));
-    all.delete(share);
-    return [...all].reduce((sum, { bytes }) => sum + bytes, 0);
-  }
-
-  return { expected, fits: (key: string) => expected(key) <= maxBytes, assertFits, reserve };
 }

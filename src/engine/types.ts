@@ -6,16 +6,18 @@
  * `signal.reason` once the native side has really stopped. Other failures reject with NativeError.
  */
 
-export type NativeErrorCode =
-  | 'load_failed' // the file is not a model of this family
-  | 'bad_audio' // the file cannot be decoded
-  | 'inference_failed'
-  | 'incomplete' // the model stopped before the end of the audio; another attempt may reach it
-  | 'repetition' // the model only repeated itself; another attempt may hear more
-  | 'text_too_long' // the text to align has more tokens than the model takes at once
-  | 'out_of_memory'
-  | 'closed' // the object was closed before or during the call
-  | 'invalid_argument';
+export const NATIVE_ERROR_CODES = [
+  'load_failed', // the file is not a model of this family
+  'bad_audio', // the file cannot be decoded
+  'inference_failed',
+  'incomplete', // the model stopped before the end of the audio; another attempt may reach it
+  'repetition', // the model only repeated itself; another attempt may hear more
+  'text_too_long', // the text to align has more tokens than the model takes at once
+  'out_of_memory',
+  'closed', // the object was closed before or during the call
+  'invalid_argument',
+] as const;
+export type NativeErrorCode = (typeof NATIVE_ERROR_CODES)[number];
 
 /** A failure of the native engine. Its message may name paths, so it is for the log only. */
 export class NativeError extends Error {

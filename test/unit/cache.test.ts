@@ -1,13 +1,13 @@
 /** The cache of loaded models loads once for all who wait, counts leases, and evicts a model that is not in use. */
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { createModelCache } from '../../src/engine/cache.ts';
+import { ModelCache } from '../../src/engine/cache.ts';
 import { GatewayError } from '../../src/errors.ts';
 
 function world(keepAliveMs: number) {
   const events: string[] = [];
   let loads = 0;
-  const cache = createModelCache<{ n: number; close(): Promise<void> }>({
+  const cache = new ModelCache<{ n: number; close(): Promise<void> }>({
     keepAliveMs,
     load: async (key) => {
       if (key === 'broken') throw new Error('cannot load');
@@ -191,7 +191,7 @@ function memoryOf100() {
   const log: string[] = [];
   let used = 0;
   let most = 0;
-  const cache = createModelCache<{ bytes: number; close(): Promise<void> }>({
+  const cache = new ModelCache<{ bytes: number; close(): Promise<void> }>({
     keepAliveMs: Number.POSITIVE_INFINITY,
     memory: {
       maxBytes: 100,
@@ -309,7 +309,7 @@ test('a model that takes more than was expected stays, and others are closed for
 test('a model that cannot be closed at once is closed a little later', async () => {
   const refusals = [new Error('no memory for the call'), new Error('still none')];
   const events: string[] = [];
-  const cache = createModelCache({
+  const cache = new ModelCache({
     keepAliveMs: 0,
     load: async () => ({
       close: async () => {
@@ -342,7 +342,7 @@ test('an idle model that is evicted is closed once, also when its keep-alive wou
 test('the event of a load tells how long it took', async () => {
   let nowMs = 5000;
   const took: [string, number][] = [];
-  const cache = createModelCache({
+  const cache = new ModelCache({
     keepAliveMs: 0,
     now: () => nowMs,
     load: async () => {

@@ -1,14 +1,14 @@
 /** The model that tells whether a turn is complete: loaded early, and never fetched while someone speaks. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createModelCache } from '../../src/engine/cache.ts';
+import { ModelCache } from '../../src/engine/cache.ts';
 import type { TurnDetector } from '../../src/engine/types.ts';
 import { createTurnDetection, EAGERNESS, PATIENCE } from '../../src/transcription/live/turn-detection.ts';
 
 function detection() {
   const counts = { loads: 0 };
   const files = new Set(['turn-detection']);
-  const cache = createModelCache<TurnDetector>({
+  const cache = new ModelCache<TurnDetector>({
     keepAliveMs: Number.POSITIVE_INFINITY,
     async load() {
       counts.loads += 1;
