@@ -1,5 +1,6 @@
-/** Tracks the work of the store, for the dashboard, for the log, and for requests that wait for a model. */
+/** Tracks the work of the store, for the dashboard, for the log, and for requests that wait for a model or share it. */
 
+import { onAbort } from '../abort.ts';
 import { megabytes } from './disk.ts';
 import type { ModelProgress, ReportProgress } from './source.ts';
 
@@ -63,4 +64,55 @@ function createProgressLog(log: { info(message: string): void }): ReportProgress
       log.info(`Downloading ${what}: ${tenth * 10} % of ${megabytes(totalBytes)}.`);
     told = tenth;
   };
+}
+
+interface SharedJob<Result> {
+  result: Promise<Result>;
+  controller: AbortController;
+  waiters: number;
+}
+
+/** Jobs that several callers share, by their keys. Each may leave; a job is aborted only when all of them have left. */
+export class SharedJobs<Result> {
+  readonly #jobs = new Map<string, SharedJob<Result>>();
+
+  /**
+   * Joins the job under way with this key, or starts `run`.
+   * @throws the error of the job, or `signal.reason` when the caller's signal aborts
+   */
+  async join(
+    key: string,
+    run: (signal: AbortSignal) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> {
+    signal?.throwIfAborted();
+    const running = this.#jobs.get(key);
+    const job = running && !running.controller.signal.aborted ? running : this.#start(key, run);
+    job.waiters += 1;
+    let leave = (_reason: unknown) => {};
+    using _leaving = onAbort(signal, () => leave(signal?.reason));
+    try {
+      return await new Promise((resolve, reject) => {
+        leave = reject;
+        job.result.then(resolve, reject);
+      });
+    } finally {
+      job.waiters -= 1;
+      if (job.waiters === 0) job.controller.abort(signal?.reason);
+    }
+  }
+
+  #start(key: string, run: (signal: AbortSignal) => Promise<Result>): SharedJob<Result> {
+    const controller = new AbortController();
+    // An aborted run must first have closed its files, so the new run waits for its end.
+    const before = this.#jobs.get(key)?.result.catch(() => undefined);
+    const result = Promise.resolve(before)
+      .then(() => run(controller.signal))
+      .finally(() => {
+        if (this.#jobs.get(key) === job) this.#jobs.delete(key);
+      });
+    const job: SharedJob<Result> = { result, controller, waiters: 0 };
+    this.#jobs.set(key, job);
+    return job;
+  }
 }

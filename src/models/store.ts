@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { excerpt, GatewayError } from '../errors.ts';
-import { createActivity, type ProgressListener } from './activity.ts';
+import { createActivity, type ProgressListener, SharedJobs } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
 import { partOf } from './download.ts';
 import {
@@ -17,7 +17,6 @@ import {
 } from './model-folder.ts';
 import { createProvision } from './provision.ts';
 import { createRecords, type Records } from './records.ts';
-import { createSharedJobs } from './shared-job.ts';
 import type { ModelProgress, ModelSource } from './source.ts';
 import { localFile, type Precision, type Weights } from './weights.ts';
 
@@ -109,7 +108,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   const { dir, precision, log, catalogue = ALL_WEIGHTS, quantize } = options;
   const find = (id: string) => weightsIn(catalogue, id);
   const records = createRecords(dir);
-  const jobs = createSharedJobs<string, string>();
+  const jobs = new SharedJobs<string>();
   const activity = createActivity(log);
   const folder = createModelFolder({ dir, records, quantize, log });
   const { provide } = createProvision({ dir, sources: options.sources, records, folder, log });
