@@ -1,17 +1,14 @@
 /** The first source of weights: a Hugging Face hub, through its plain download URLs. */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withoutTrailingSlashes } from '../address.ts';
 import { requireSpace, syncFolder } from './disk.ts';
 import { type DownloadLimits, download, partOf } from './download.ts';
 import type { ModelSource } from './source.ts';
 import type { HubFile, Precision, Weights } from './weights.ts';
 
-const DEFAULT_HUB = 'https://huggingface.co';
-
 export interface HubOptions {
-  /** The base URL of the hub (HF_ENDPOINT). */
-  endpoint?: string | undefined;
+  /** The base URL of the hub (HF_ENDPOINT), without a slash at its end. */
+  endpoint: string;
   /** The access token (HF_TOKEN), which is sent to the origin of the endpoint only. */
   token?: string | undefined;
   limits?: Partial<DownloadLimits> | undefined;
@@ -23,9 +20,8 @@ export function publishedFile(model: Weights, precision: Precision): HubFile | u
 }
 
 /** A source whose `fetch` rejects with an Error that names the host and the reason. */
-export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOptions = {}): ModelSource {
-  const base = withoutTrailingSlashes(endpoint);
-  const { origin, pathname } = new URL(base);
+export function createHubSource({ endpoint, token, limits }: HubOptions): ModelSource {
+  const { origin, pathname } = new URL(endpoint);
   return {
     // The name goes into the log, so it leaves out the credentials that the address may hold.
     name: `hub ${origin}${pathname.replace(/\/$/, '')}`,
@@ -40,7 +36,7 @@ export function createHubSource({ endpoint = DEFAULT_HUB, token, limits }: HubOp
         await requireSpace(dir, Math.max(0, bytes - (partial?.size ?? 0)));
       }
       const written = await download({
-        url: `${base}/${repo}/resolve/${revision}/${file}`,
+        url: `${endpoint}/${repo}/resolve/${revision}/${file}`,
         target,
         bytes,
         sha256,
