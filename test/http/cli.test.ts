@@ -5,9 +5,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { cliDocument, manPage } from '../../scripts/cli-docs.ts';
 import { shownCommands } from '../../src/cli/completion.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { cliDocument, manPage } from '../../src/cli/reference.ts';
 import { program } from '../program.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { withSettingsTables } from '../../src/cli/settings-document.ts';
+import { withSettingsTables } from '../../scripts/cli-docs.ts';
 import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
