@@ -8,7 +8,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { hashFile } from '../../src/models/disk.ts';
-import { createRecords } from '../../src/models/records.ts';
+import { Records } from '../../src/models/records.ts';
 import { describeMachine } from '../compare/report.ts';
 import { SHAPES, writeSyntheticModel } from '../growth/synthetic-model.ts';
 import { gitRevision, packageVersion, ROOT } from '../peers/peer.ts';
@@ -91,7 +91,7 @@ const isWide = await step("base's words in the shape of large-v3-turbo", async (
     WIDE.checkpoint,
   ]);
   const sha256 = await hashFile(file, new AbortController().signal);
-  await createRecords(WIDE_MODELS).write(WIDE.file, sha256, 'import');
+  await new Records(WIDE_MODELS).write(WIDE.file, sha256, 'import');
   process.env.SVC_MODEL_DIR = WIDE_MODELS;
   pull('voice-activity', 'cpu');
   compare('base, widened', 'whisper', file);

@@ -36,182 +36,162 @@ interface Pin {
   sha256: string | null;
 }
 
-export interface Records {
+/** The time for which a size counts as true, ms. */
+const FRESH_MS = 1000;
+
+export class Records {
+  readonly #dir: string;
+  /** Those that were written or checked. In a folder that is read-only they hold for one run of the process. */
+  readonly #known = new Map<string, FileRecord>();
+  /** The sizes of the files that were asked for, null for one that is missing or wrong. */
+  readonly #sizes = new Map<string, { model: Weights; bytes: number | null }>();
+  #refreshedAt = performance.now();
+  #refreshing: Promise<void> | null = null;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
   /**
    * Checks a file against its pins and its record. The file is hashed only if it has changed since the last time, or if
    * it is to be hashed `anew`: a disk may lose bits without a change of the time.
    */
-  verify(
+  async verify(
     model: Weights,
     file: string,
     signal: AbortSignal,
     report: ReportProgress,
-    options?: { anew: boolean },
-  ): Promise<Verdict>;
+    { anew } = { anew: false },
+  ): Promise<Verdict> {
+    const path = join(this.#dir, file);
+    const info = await stat(path).catch(() => null);
+    if (this.#sizes.get(file)?.bytes !== info?.size) this.invalidate(file);
+    if (!info) return { state: 'absent' };
+    const record = await this.#read(file);
+    const pins = pinsOf(model, file);
+    if (record && record.origin !== 'found') pins.push(record);
+    if (!pins.some((pin) => pin.sha256 !== null && pin.bytes === info.size)) {
+      return { state: 'mismatch', path, explanation: `found ${info.size} bytes, ${expectation(pins)}` };
+    }
+    const unchanged =
+      !anew && record?.bytes === info.size && record.mtimeMs === info.mtimeMs && record.inode === info.ino;
+    const sha256 = unchanged
+      ? record.sha256
+      : await hashFile(path, signal, (doneBytes) =>
+          report({ phase: 'verifying', what: file, doneBytes, totalBytes: info.size }),
+        );
+    if (!pins.some((pin) => pin.sha256 === sha256 && pin.bytes === info.size)) {
+      return { state: 'mismatch', path, explanation: `found sha256 ${sha256}, ${expectation(pins)}` };
+    }
+    if (!unchanged) {
+      const origin = record?.sha256 === sha256 ? record.origin : 'found';
+      await this.#save(file, recordOf(info, sha256, origin)).catch(() => {}); // a read-only folder: the record is kept in memory
+    }
+    return { state: 'good', path };
+  }
+
   /**
    * Records a file that this program has just written and hashed.
    * @param at its path until a rename, which keeps size, time and inode
    * @throws Error when the record is not on the disk
    */
-  write(file: string, sha256: string, origin: Origin, at?: string): Promise<void>;
+  async write(file: string, sha256: string, origin: Origin, at = join(this.#dir, file)): Promise<void> {
+    await this.#save(file, recordOf(await stat(at), sha256, origin));
+  }
+
   /** Removes the record of a file that is removed. */
-  forget(file: string): Promise<void>;
+  async forget(file: string): Promise<void> {
+    this.invalidate(file);
+    this.#known.delete(file);
+    await rm(this.#pathOf(file), { force: true });
+  }
+
   /**
    * The size in bytes, by a check of presence and size; null if the file is missing or has another size. It is what was
    * seen last, so that a question costs no call of the system; `refresh` sees what others have changed meanwhile.
    */
-  sizeOf(model: Weights, file: string): number | null;
-  /** Forgets the size of a file that has changed. */
-  invalidate(file: string): void;
-  /** Reads all sizes again, unless that was done in the last second. */
-  refresh(): Promise<void>;
-}
-
-/** The time for which a size counts as true, ms. */
-const FRESH_MS = 1000;
-
-export function createRecords(dir: string): Records {
-  const recordFiles = createRecordFiles(dir);
-  const sizes = createSizeCache(dir, recordFiles);
-
-  async function save(file: string, record: FileRecord): Promise<void> {
-    sizes.invalidate(file);
-    await recordFiles.save(file, record);
+  sizeOf(model: Weights, file: string): number | null {
+    const last = this.#sizes.get(file) ?? { model, bytes: this.#sizeNow(model, file) };
+    this.#sizes.set(file, last);
+    void this.refresh();
+    return last.bytes;
   }
 
-  return {
-    async verify(model, file, signal, report, { anew } = { anew: false }) {
-      const path = join(dir, file);
-      const info = await stat(path).catch(() => null);
-      if (sizes.last(file) !== info?.size) sizes.invalidate(file);
-      if (!info) return { state: 'absent' };
-      const record = await recordFiles.read(file);
-      const pins = pinsOf(model, file);
-      if (record && record.origin !== 'found') pins.push(record);
-      if (!pins.some((pin) => pin.sha256 !== null && pin.bytes === info.size)) {
-        return { state: 'mismatch', path, explanation: `found ${info.size} bytes, ${expectation(pins)}` };
-      }
-      const unchanged =
-        !anew && record?.bytes === info.size && record.mtimeMs === info.mtimeMs && record.inode === info.ino;
-      const sha256 = unchanged
-        ? record.sha256
-        : await hashFile(path, signal, (doneBytes) =>
-            report({ phase: 'verifying', what: file, doneBytes, totalBytes: info.size }),
-          );
-      if (!pins.some((pin) => pin.sha256 === sha256 && pin.bytes === info.size)) {
-        return { state: 'mismatch', path, explanation: `found sha256 ${sha256}, ${expectation(pins)}` };
-      }
-      if (!unchanged) {
-        const origin = record?.sha256 === sha256 ? record.origin : 'found';
-        await save(file, recordOf(info, sha256, origin)).catch(() => {}); // a read-only folder: the record is kept in memory
-      }
-      return { state: 'good', path };
-    },
-    async write(file, sha256, origin, at = join(dir, file)) {
-      await save(file, recordOf(await stat(at), sha256, origin));
-    },
-    async forget(file) {
-      sizes.invalidate(file);
-      await recordFiles.remove(file);
-    },
-    sizeOf: sizes.sizeOf,
-    invalidate: sizes.invalidate,
-    refresh: sizes.refresh,
-  };
+  /** Forgets the size of a file that has changed. */
+  invalidate(file: string): void {
+    this.#sizes.delete(file);
+  }
+
+  /** Reads all sizes again, unless that was done in the last second. */
+  async refresh(): Promise<void> {
+    if (performance.now() - this.#refreshedAt > FRESH_MS) this.#refreshing ??= this.#refreshAll();
+    await this.#refreshing;
+  }
+
+  async #refreshAll(): Promise<void> {
+    await Promise.all(
+      [...this.#sizes].map(async ([file, before]) => {
+        const size = await stat(join(this.#dir, file)).then(
+          (info) => info.size,
+          () => null,
+        );
+        const isRight = size === null || hasPin(before.model, file, size);
+        const bytes = isRight || (await this.#read(file))?.bytes === size ? size : null;
+        if (this.#sizes.get(file) === before) this.#sizes.set(file, { ...before, bytes }); // else it was changed meanwhile
+      }),
+    );
+    this.#refreshedAt = performance.now();
+    this.#refreshing = null;
+  }
+
+  /** As `#refreshAll`, for a caller that cannot wait. */
+  #sizeNow(model: Weights, file: string): number | null {
+    try {
+      const { size } = statSync(join(this.#dir, file));
+      if (hasPin(model, file, size)) return size;
+      const record = this.#known.get(file) ?? parseRecord(readFileSync(this.#pathOf(file), 'utf8'));
+      return record?.bytes === size ? size : null;
+    } catch {
+      return null; // a file or record is not there, or the folder is one that this user may not enter
+    }
+  }
+
+  #pathOf(file: string): string {
+    return join(this.#dir, `${file}.json`);
+  }
+
+  async #read(file: string): Promise<FileRecord | null> {
+    const text = await readFile(this.#pathOf(file), 'utf8').catch(() => null);
+    return (text === null ? null : parseRecord(text)) ?? this.#known.get(file) ?? null;
+  }
+
+  async #save(file: string, record: FileRecord): Promise<void> {
+    this.invalidate(file);
+    this.#known.set(file, record);
+    const path = this.#pathOf(file);
+    const aside = `${path}.${process.pid}`;
+    try {
+      await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
+      await syncFile(aside);
+      await rename(aside, path);
+      await syncFolder(this.#dir);
+    } catch (error) {
+      await rm(aside, { force: true }).catch(() => {});
+      throw new Error(`the record of ${file} cannot be written: ${(error as Error).message}`);
+    }
+  }
 }
 
 function recordOf({ size: bytes, mtimeMs, ino: inode }: Stats, sha256: string, origin: Origin): FileRecord {
   return { sha256, bytes, origin, mtimeMs, inode };
 }
 
-type RecordFiles = ReturnType<typeof createRecordFiles>;
-
-/** The records on the disk. The folder may be read-only: they are then in memory, for one run of the process. */
-function createRecordFiles(dir: string) {
-  const known = new Map<string, FileRecord>();
-  const recordPath = (file: string) => join(dir, `${file}.json`);
-  return {
-    async read(file: string): Promise<FileRecord | null> {
-      const text = await readFile(recordPath(file), 'utf8').catch(() => null);
-      return (text === null ? null : parseRecord(text)) ?? known.get(file) ?? null;
-    },
-    /** As `read`, for a caller that cannot wait. */
-    readSync: (file: string) => known.get(file) ?? readRecordSync(recordPath(file)),
-    async save(file: string, record: FileRecord): Promise<void> {
-      known.set(file, record);
-      const aside = `${recordPath(file)}.${process.pid}`;
-      try {
-        await writeFile(aside, `${JSON.stringify(record, null, 2)}\n`);
-        await syncFile(aside);
-        await rename(aside, recordPath(file));
-        await syncFolder(dir);
-      } catch (error) {
-        await rm(aside, { force: true }).catch(() => {});
-        throw new Error(`the record of ${file} cannot be written: ${(error as Error).message}`);
-      }
-    },
-    async remove(file: string): Promise<void> {
-      known.delete(file);
-      await rm(recordPath(file), { force: true });
-    },
-  };
-}
-
-/** The sizes of the files that were asked for, null for one that is missing or wrong. */
-function createSizeCache(dir: string, recordFiles: RecordFiles) {
-  const cached = new Map<string, { model: Weights; bytes: number | null }>();
-  let refreshedAt = performance.now();
-  let refreshing: Promise<void> | null = null;
-
-  const isPinned = (model: Weights, file: string, size: number) =>
-    pinsOf(model, file).some((pin) => pin.bytes === size);
-
-  function sizeNow(model: Weights, file: string): number | null {
-    const size = fileSizeSync(join(dir, file));
-    if (size === null || isPinned(model, file, size)) return size;
-    return recordFiles.readSync(file)?.bytes === size ? size : null;
-  }
-
-  async function checkedSize(model: Weights, file: string): Promise<number | null> {
-    const size = await stat(join(dir, file)).then(
-      (info) => info.size,
-      () => null,
-    );
-    if (size === null || isPinned(model, file, size)) return size;
-    return (await recordFiles.read(file))?.bytes === size ? size : null;
-  }
-
-  async function refreshAll(): Promise<void> {
-    await Promise.all(
-      [...cached].map(async ([file, before]) => {
-        const bytes = await checkedSize(before.model, file);
-        if (cached.get(file) === before) cached.set(file, { ...before, bytes }); // else it was changed meanwhile
-      }),
-    );
-    refreshedAt = performance.now();
-    refreshing = null;
-  }
-
-  async function refresh(): Promise<void> {
-    if (performance.now() - refreshedAt > FRESH_MS) refreshing ??= refreshAll();
-    await refreshing;
-  }
-
-  function sizeOf(model: Weights, file: string): number | null {
-    const last = cached.get(file) ?? { model, bytes: sizeNow(model, file) };
-    cached.set(file, last);
-    void refresh();
-    return last.bytes;
-  }
-
-  const last = (file: string) => cached.get(file)?.bytes;
-  const invalidate = (file: string) => void cached.delete(file);
-  return { sizeOf, last, invalidate, refresh };
-}
-
 function pinsOf(model: Weights, file: string): Pin[] {
   return [...Object.values(model.files), ...model.derived].filter((pin) => pin.file === file);
 }
+
+const hasPin = (model: Weights, file: string, size: number): boolean =>
+  pinsOf(model, file).some((pin) => pin.bytes === size);
 
 function expectation(pins: readonly Pin[]): string {
   const values = pins.flatMap(({ bytes, sha256 }) =>
@@ -226,22 +206,5 @@ function parseRecord(text: string): FileRecord | null {
     return recordSchema.parse(JSON.parse(text));
   } catch {
     return null; // a crash may have cut the record, and the file is hashed again
-  }
-}
-
-/** Null for a file that is not there, and for one in a folder that this user may not enter. */
-function fileSizeSync(path: string): number | null {
-  try {
-    return statSync(path).size;
-  } catch {
-    return null;
-  }
-}
-
-function readRecordSync(path: string): FileRecord | null {
-  try {
-    return parseRecord(readFileSync(path, 'utf8'));
-  } catch {
-    return null;
   }
 }

@@ -16,7 +16,7 @@ import {
   type ModelFolderOptions,
 } from './model-folder.ts';
 import { createProvision } from './provision.ts';
-import { createRecords, type Records } from './records.ts';
+import { Records } from './records.ts';
 import type { ModelProgress, ModelSource } from './source.ts';
 import { localFile, type Precision, type Weights } from './weights.ts';
 
@@ -107,7 +107,7 @@ function weightsIn(catalogue: readonly Weights[], id: string): Weights {
 export function createModelStore(options: ModelStoreOptions): ModelStore {
   const { dir, precision, log, catalogue = ALL_WEIGHTS, quantize } = options;
   const find = (id: string) => weightsIn(catalogue, id);
-  const records = createRecords(dir);
+  const records = new Records(dir);
   const jobs = new SharedJobs<string>();
   const activity = createActivity(log);
   const folder = createModelFolder({ dir, records, quantize, log });
@@ -152,7 +152,7 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       }),
     filesOf: (id) => catalogue.filter((model) => model.id === id).flatMap(storedFiles),
     isInstalled: (id) => catalogue.some((model) => model.id === id && storedFiles(model).length > 0),
-    refresh: records.refresh,
+    refresh: () => records.refresh(),
     ensure: (id, waiting = {}) => wait(id, options.download, waiting),
     pull: (id, waiting = {}) => wait(id, true, waiting),
     async import(source, { id, ...waiting } = {}) {

@@ -15,7 +15,7 @@ import { checksOf } from '../../src/cli/doctor-checks.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { missingEngine } from '../../src/engine/missing-engine.ts';
 import { DIARIZATION, VOICE_ACTIVITY } from '../../src/models/catalogue.ts';
-import { createRecords } from '../../src/models/records.ts';
+import { Records } from '../../src/models/records.ts';
 import { createModelStore } from '../../src/models/store.ts';
 import { program } from '../program.ts';
 import { onSmallDisk } from '../unit/observability-fixtures.ts';
@@ -133,7 +133,7 @@ test('--verify finds weights whose content has changed, also where their size an
   const content = Buffer.from('weights that were written here');
   writeFileSync(path, content);
   utimesSync(path, 1, 1);
-  await createRecords(dir).write(file ?? '', createHash('sha256').update(content).digest('hex'), 'import');
+  await new Records(dir).write(file ?? '', createHash('sha256').update(content).digest('hex'), 'import');
   const name = 'hashes';
   assert.equal((await findings({ SVC_MODEL_DIR: dir }))[name], undefined);
   assert.equal((await findings({ SVC_MODEL_DIR: dir }, true))[name], `ok: ${file}`);
