@@ -28,93 +28,84 @@ export interface FileWork {
   report: ReportProgress;
 }
 
-export interface ModelFolder {
+export class ModelFolder {
   readonly dir: string;
+  readonly #options: ModelFolderOptions;
+
+  constructor(options: ModelFolderOptions) {
+    this.dir = options.dir;
+    this.#options = options;
+  }
+
   /** The scratch folder of the work on a model. A process that was killed leaves it behind. */
-  scratchOf(id: string): string;
+  scratchOf(id: string): string {
+    return join(this.dir, `.${id}.tmp`);
+  }
+
   /** True when the q8_0 file of this model can be made from its f16 file. */
-  canQuantize(model: Weights): boolean;
+  canQuantize(model: Weights): boolean {
+    return this.#options.quantize !== null && model.quantizable === true;
+  }
+
   /** Runs `work` while nothing else, in this process or another, changes the files of this model. */
-  exclusively<Result>(
+  async exclusively<Result>(
     id: string,
-    context: Omit<FileWork, 'scratch'>,
+    { signal, report }: Omit<FileWork, 'scratch'>,
     work: (context: FileWork) => Promise<Result>,
-  ): Promise<Result>;
+  ): Promise<Result> {
+    makeFolder(this.dir);
+    const scratch = this.scratchOf(id);
+    const what = 'another process works on this model';
+    const onWait = () => report({ phase: 'waiting', what, doneBytes: 0, totalBytes: null });
+    const lock = await acquireLock(join(this.dir, `.${id}.lock`), signal, onWait);
+    try {
+      await rm(scratch, { recursive: true, force: true }); // a process that died may have left it
+      await mkdir(scratch);
+      return await work({ scratch, signal, report });
+    } finally {
+      // What stays is swept by the next work on this model, and must not hide how this one has ended.
+      const stays = (error: Error) => this.#options.log.warn(`Left behind by ${id}: ${error.message}`);
+      await rm(scratch, { recursive: true, force: true }).catch(stays);
+      await lock.release().catch(stays);
+    }
+  }
+
   /** Records the hash of a finished file, moves it out of the scratch folder and returns its path. */
-  settle(file: string, sha256: string, origin: Origin, scratch: string): Promise<string>;
+  async settle(file: string, sha256: string, origin: Origin, scratch: string): Promise<string> {
+    const { records } = this.#options;
+    const made = join(scratch, file);
+    await syncFile(made);
+    // The catalogue need not know these bytes. Without a record nothing would vouch for them, and they would stay unused.
+    await records.write(file, sha256, origin, made);
+    await rename(made, join(this.dir, file));
+    records.invalidate(file);
+    await syncFolder(this.dir);
+    return join(this.dir, file);
+  }
+
   /** Removes a file and its record. Returns its size in bytes; null when there was none. */
-  remove(file: string): Promise<number | null>;
+  async remove(file: string): Promise<number | null> {
+    const path = join(this.dir, file);
+    const found = await stat(path).catch(() => null);
+    if (found === null) return null;
+    await rm(path);
+    await this.#options.records.forget(file);
+    this.#options.log.info(`Removed ${file}.`);
+    return found.size;
+  }
+
   /** Makes the q8_0 file of a model from its f16 file and returns the path of the new file. */
-  quantize(model: Weights, source: string, work: FileWork): Promise<string>;
-}
-
-export function createModelFolder(options: ModelFolderOptions): ModelFolder {
-  const { dir, records, log } = options;
-
-  const folder: ModelFolder = {
-    dir,
-
-    scratchOf: (id) => join(dir, `.${id}.tmp`),
-
-    canQuantize: (model) =>
-      options.quantize !== null && model.quantizable === true && localFile(model, 'q8_0') !== undefined,
-
-    async exclusively(id, { signal, report }, work) {
-      makeFolder(dir);
-      const scratch = folder.scratchOf(id);
-      const onWait = () =>
-        report({
-          phase: 'waiting',
-          what: 'another process works on this model',
-          doneBytes: 0,
-          totalBytes: null,
-        });
-      const lock = await acquireLock(join(dir, `.${id}.lock`), signal, onWait);
-      try {
-        await rm(scratch, { recursive: true, force: true }); // a process that died may have left it
-        await mkdir(scratch);
-        return await work({ scratch, signal, report });
-      } finally {
-        // What stays is swept by the next work on this model, and must not hide how this one has ended.
-        const stays = (error: Error) => log.warn(`Left behind by ${id}: ${error.message}`);
-        await rm(scratch, { recursive: true, force: true }).catch(stays);
-        await lock.release().catch(stays);
-      }
-    },
-
-    async settle(file, sha256, origin, scratch) {
-      const made = join(scratch, file);
-      await syncFile(made);
-      // The catalogue need not know these bytes. Without a record nothing would vouch for them, and they would stay unused.
-      await records.write(file, sha256, origin, made);
-      await rename(made, join(dir, file));
-      records.invalidate(file);
-      await syncFolder(dir);
-      return join(dir, file);
-    },
-
-    async remove(file) {
-      const path = join(dir, file);
-      const found = await stat(path).catch(() => null);
-      if (found === null) return null;
-      await rm(path);
-      await records.forget(file);
-      log.info(`Removed ${file}.`);
-      return found.size;
-    },
-
-    async quantize(model, source, { scratch, signal, report }) {
-      const file = localFile(model, 'q8_0');
-      if (file === undefined || !options.quantize) return source;
-      report({ phase: 'quantizing', what: file, doneBytes: 0, totalBytes: null });
-      const target = join(scratch, file);
-      await options.quantize({ source, target, type: 'q8_0' });
-      signal.throwIfAborted();
-      const sha256 = await hashFile(target, signal);
-      const path = await folder.settle(file, sha256, 'quantized', scratch);
-      log.info(`Quantized ${source} to ${file}, sha256 ${sha256}.`);
-      return path;
-    },
-  };
-  return folder;
+  async quantize(model: Weights, source: string, { scratch, signal, report }: FileWork): Promise<string> {
+    const { quantize, log } = this.#options;
+    const file = localFile(model, 'q8_0');
+    if (file === undefined || quantize === null) return source;
+    report({ phase: 'quantizing', what: file, doneBytes: 0, totalBytes: null });
+    const target = join(scratch, file);
+    await quantize({ source, target, type: 'q8_0' });
+    signal.throwIfAborted();
+    const sha256 = await hashFile(target, signal);
+    const path = await this.settle(file, sha256, 'quantized', scratch);
+    log.info(`Quantized ${source} to ${file}, sha256 ${sha256}.`);
+    return path;
+  }
 }

@@ -6,7 +6,7 @@ import { fullMessage, GatewayError } from '../errors.ts';
 import { publishedFile } from './hub.ts';
 import type { FileWork, ModelFolder } from './model-folder.ts';
 import type { Records } from './records.ts';
-import type { ModelSource, ReportProgress } from './source.ts';
+import type { ModelSource } from './source.ts';
 import { localFile, type Precision, type Weights } from './weights.ts';
 
 export interface ProvisionDeps {
@@ -16,6 +16,8 @@ export interface ProvisionDeps {
   records: Records;
   folder: ModelFolder;
   log: { info(message: string): void; warn(message: string): void };
+  /** The models that could not be quantized, as in a folder that is read-only or full: another try would cost as much. */
+  keptLarger: Set<string>;
 }
 
 export interface Wanted {
@@ -25,76 +27,52 @@ export interface Wanted {
   mayFetch: boolean;
 }
 
-export interface Provision {
-  /** The path of verified weights. @throws GatewayError `model_not_installed` or `download_failed` */
-  provide(wanted: Wanted, signal: AbortSignal, report: ReportProgress): Promise<string>;
-}
-
 /** A verified file, or the f16 file that the wanted file can be made from. */
 type Found = { path: string } | { quantizeFrom: string };
 
 type Work = Pick<FileWork, 'signal' | 'report'>;
 
-export function createProvision(deps: ProvisionDeps): Provision {
-  const { folder, log } = deps;
-  /** The models that could not be quantized, as in a folder that is read-only or full: another try would cost as much. */
-  const keptLarger = new Set<string>();
-
-  function find({ model, precision }: Wanted, work: Work): Promise<Found | null> {
-    const mayQuantize = folder.canQuantize(model) && !keptLarger.has(model.id);
-    return findOnDisk(deps, { model, precision, mayQuantize }, work);
-  }
-
-  /** Fetches what is missing, and makes what can be made, while nobody else changes the files of the model. */
-  async function complete(wanted: Wanted, work: FileWork, onLarger: (path: string) => void): Promise<string> {
-    const { model } = wanted;
-    let found = await find(wanted, work);
-    if (!found) {
-      await fetchWeights(deps, wanted, work);
-      found = await find(wanted, work);
-    }
-    if (!found) throw new Error(`the source of ${model.id} left no file in ${deps.dir}`);
-    if ('path' in found) return found.path;
-    onLarger(found.quantizeFrom);
-    return folder.quantize(model, found.quantizeFrom, work);
-  }
-
-  return {
-    async provide(wanted, signal, report) {
-      const { model } = wanted;
-      let larger: string | null = null;
-      const onLarger = (path: string) => {
-        larger = path;
-      };
-      try {
-        const found = await find(wanted, { signal, report });
-        if (found && 'path' in found) return found.path;
-        larger = found?.quantizeFrom ?? null;
-        if (!found && !wanted.mayFetch) throw notInstalled(model, deps.dir);
-        return await folder.exclusively(model.id, { signal, report }, (work) =>
-          complete(wanted, work, onLarger),
-        );
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof GatewayError) throw error;
-        if (larger === null) throw downloadFailed(model, error);
-        keptLarger.add(model.id);
-        log.warn(
-          `${model.id} serves in 16 bits, which a CPU is slower with. Run voxgate models pull ${model.id} when this is mended: ${(error as Error).message}`,
-        );
-        return larger;
+/** The path of verified weights. @throws GatewayError `model_not_installed` or `download_failed` */
+export async function provide(deps: ProvisionDeps, wanted: Wanted, work: Work): Promise<string> {
+  const { folder, log, keptLarger } = deps;
+  const { model } = wanted;
+  let larger: string | null = null;
+  try {
+    const found = await findOnDisk(deps, wanted, work);
+    if (found && 'path' in found) return found.path;
+    larger = found?.quantizeFrom ?? null;
+    if (!found && !wanted.mayFetch) throw notInstalled(model, deps.dir);
+    // Fetches what is missing, and makes what can be made, while nobody else changes the files of the model.
+    return await folder.exclusively(model.id, work, async (alone) => {
+      let now = await findOnDisk(deps, wanted, alone);
+      if (!now) {
+        await fetchWeights(deps, wanted, alone);
+        now = await findOnDisk(deps, wanted, alone);
       }
-    },
-  };
+      if (!now) throw new Error(`the source of ${model.id} left no file in ${deps.dir}`);
+      if ('path' in now) return now.path;
+      larger = now.quantizeFrom;
+      return folder.quantize(model, larger, alone);
+    });
+  } catch (error) {
+    work.signal.throwIfAborted();
+    if (error instanceof GatewayError) throw error;
+    if (larger === null) throw downloadFailed(model, error);
+    keptLarger.add(model.id);
+    log.warn(
+      `${model.id} serves in 16 bits, which a CPU is slower with. Run voxgate models pull ${model.id} when this is mended: ${(error as Error).message}`,
+    );
+    return larger;
+  }
 }
 
 /** @returns null when nothing is on disk. @throws GatewayError `model_not_installed` when only damaged files are */
 async function findOnDisk(
-  { records, log }: ProvisionDeps,
-  wanted: { model: Weights; precision: Precision; mayQuantize: boolean },
+  { records, folder, keptLarger, log }: ProvisionDeps,
+  { model, precision }: Wanted,
   { signal, report }: Work,
 ): Promise<Found | null> {
-  const { model, precision, mayQuantize } = wanted;
+  const mayQuantize = folder.canQuantize(model) && !keptLarger.has(model.id);
   const other = precision === 'q8_0' ? 'f16' : 'q8_0';
   const complaints: string[] = [];
   for (const kind of [precision, other] as const) {

@@ -9,13 +9,8 @@ import { excerpt, GatewayError } from '../errors.ts';
 import { createActivity, type ProgressListener, SharedJobs } from './activity.ts';
 import { ALL_WEIGHTS } from './catalogue.ts';
 import { partOf } from './download.ts';
-import {
-  createModelFolder,
-  type FileWork,
-  type ModelFolder,
-  type ModelFolderOptions,
-} from './model-folder.ts';
-import { createProvision } from './provision.ts';
+import { type FileWork, ModelFolder, type ModelFolderOptions } from './model-folder.ts';
+import { provide } from './provision.ts';
 import { Records } from './records.ts';
 import type { ModelProgress, ModelSource } from './source.ts';
 import { localFile, type Precision, type Weights } from './weights.ts';
@@ -110,8 +105,8 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
   const records = new Records(dir);
   const jobs = new SharedJobs<string>();
   const activity = createActivity(log);
-  const folder = createModelFolder({ dir, records, quantize, log });
-  const { provide } = createProvision({ dir, sources: options.sources, records, folder, log });
+  const folder = new ModelFolder({ dir, records, quantize, log });
+  const provision = { dir, sources: options.sources, records, folder, log, keptLarger: new Set<string>() };
 
   function storedFiles(model: Weights): StoredModel['files'] {
     return fileNames(model).flatMap((entry) => {
@@ -137,7 +132,9 @@ export function createModelStore(options: ModelStoreOptions): ModelStore {
       const wanted = waiting.precision ?? precision;
       const key = `${id} ${wanted} ${mayFetch ? 'fetched' : 'as it is'}`;
       const run = (signal: AbortSignal) =>
-        activity.track(id, (report) => provide({ model, precision: wanted, mayFetch }, signal, report));
+        activity.track(id, (report) =>
+          provide(provision, { model, precision: wanted, mayFetch }, { signal, report }),
+        );
       return { path: await jobs.join(key, run, waiting.signal) };
     });
   }
