@@ -5,7 +5,6 @@
  * has a limit: for room, the least recently used (LRU) idle model is unloaded first, and where only models in use are
  * left, the request is out of memory.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { GatewayError } from '../errors.ts';
 
 export interface Closable {
@@ -60,9 +59,6 @@ interface Resident<M> {
 }
 
 const MIB = 1024 * 1024;
-/** A model that cannot be closed is closed again after pauses, each twice as long as the one before. */
-const FIRST_PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 10_000;
 /** Node turns a longer delay into 1 ms (https://nodejs.org/api/timers.html#settimeoutcallback-delay-args). */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -204,7 +200,7 @@ export class ModelCache<M extends Closable> {
     clearTimeout(resident.timer);
     const startedAt = this.#now();
     resident.closing ??= resident.loading
-      .then(closeWithRetries)
+      .then((model) => model.close())
       .then(
         () => this.#options.onEvent?.('unloaded', resident.key, this.#now() - startedAt),
         () => undefined, // a model that never loaded has nothing to close
@@ -234,17 +230,5 @@ export class ModelCache<M extends Closable> {
       else throw new GatewayError('out_of_memory', {});
     }
     share.memoryBytes = bytes;
-  }
-}
-
-/** Closing can fail for lack of memory. It is tried again, because the model itself holds far more memory. */
-async function closeWithRetries(model: Closable): Promise<void> {
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
-    try {
-      return await model.close();
-    } catch (error) {
-      if (pauseMs > LONGEST_PAUSE_MS) throw error;
-      await sleep(pauseMs);
-    }
   }
 }

@@ -306,24 +306,6 @@ test('a model that takes more than was expected stays, and others are closed for
   await cache.close();
 });
 
-test('a model that cannot be closed at once is closed a little later', async () => {
-  const refusals = [new Error('no memory for the call'), new Error('still none')];
-  const events: string[] = [];
-  const cache = new ModelCache({
-    keepAliveMs: 0,
-    load: async () => ({
-      close: async () => {
-        const refusal = refusals.shift();
-        if (refusal !== undefined) throw refusal;
-      },
-    }),
-    onEvent: (event) => void events.push(event),
-  });
-  const lease = await cache.lease('a');
-  await lease[Symbol.asyncDispose]();
-  assert.deepEqual([refusals, events], [[], ['loaded', 'unloaded']]);
-});
-
 test('an idle model that is evicted is closed once, also when its keep-alive would have ended', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
