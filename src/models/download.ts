@@ -5,7 +5,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { requireSpace } from './disk.ts';
@@ -71,129 +71,179 @@ export const partOf = (target: string): Part => ({
  * @returns the size and the SHA-256 (hexadecimal) of the file, which were verified
  * @throws UnreachableError when the host never answered, Error for other failures, `signal.reason` after an abort
  */
-export async function download(request: DownloadRequest): Promise<{ bytes: number; sha256: string }> {
-  const limits = { ...LIMITS, ...request.limits };
-  const part = partOf(request.target);
-  let failures = 0;
-  let reached = await sizeOf(part.path);
-  let connected = false;
-  for (;;) {
-    request.signal.throwIfAborted();
-    try {
-      return await attempt(request, limits, part, () => {
-        connected = true;
-      });
-    } catch (error) {
-      request.signal.throwIfAborted();
-      if (error instanceof DownloadError && !error.retry) throw error;
-      if (FULL.has((error as NodeJS.ErrnoException).code ?? '')) {
-        await discard(part); // a part that cannot grow must not take the disk from everybody else
-        throw fullDisk(dirname(request.target), error);
+export async function download(request: DownloadRequest): Promise<Downloaded> {
+  return await new Download(request).run();
+}
+
+interface Downloaded {
+  bytes: number;
+  sha256: string;
+}
+
+class Download {
+  readonly #request: DownloadRequest;
+  readonly #limits: DownloadLimits;
+  readonly #part: Part;
+  #hasAnswered = false;
+
+  constructor(request: DownloadRequest) {
+    this.#request = request;
+    this.#limits = { ...LIMITS, ...request.limits };
+    this.#part = partOf(request.target);
+  }
+
+  async run(): Promise<Downloaded> {
+    const { signal, target } = this.#request;
+    const { attempts, backoffMs } = this.#limits;
+    let failures = 0;
+    let reached = await sizeOf(this.#part.path);
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await this.#attempt();
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof DownloadError && !error.retry) throw error;
+        if (FULL.has((error as NodeJS.ErrnoException).code ?? '')) {
+          await this.#discard(); // a part that cannot grow must not take the disk from everybody else
+          throw fullDisk(dirname(target), error);
+        }
+        // When the hub never answered, the next source is tried at once. After a broken connection it may come back.
+        if (error instanceof UnreachableError && !this.#hasAnswered) throw error;
+        const size = await sizeOf(this.#part.path);
+        failures = size > reached ? 1 : failures + 1;
+        reached = Math.max(reached, size); // bytes that are downloaded again after a restart are no progress
+        if (failures >= attempts) throw error;
+        const asked = error instanceof DownloadError ? error.retryAfterMs : undefined;
+        const restMs = Math.min(asked ?? backoffMs * 2 ** (failures - 1), MAX_RETRY_AFTER_MS);
+        await sleep(restMs, undefined, { signal });
       }
-      // When the hub never answered, the next source is tried at once. After a broken connection it may come back.
-      if (error instanceof UnreachableError && !connected) throw error;
-      const size = await sizeOf(part.path);
-      failures = size > reached ? 1 : failures + 1;
-      reached = Math.max(reached, size); // bytes that are downloaded again after a restart are no progress
-      if (failures >= limits.attempts) throw error;
-      const asked = error instanceof DownloadError ? error.retryAfterMs : undefined;
-      await sleep(Math.min(asked ?? limits.backoffMs * 2 ** (failures - 1), MAX_RETRY_AFTER_MS), undefined, {
-        signal: request.signal,
-      });
     }
   }
-}
 
-async function attempt(
-  request: DownloadRequest,
-  limits: DownloadLimits,
-  part: Part,
-  onAnswer: () => void,
-): Promise<{ bytes: number; sha256: string }> {
-  const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
-  let offset = await sizeOf(part.path);
-  // Without an ETag and without a pinned hash, it could not be checked that both parts are of the same file.
-  if ((etag === '' && request.sha256 === null) || (request.bytes !== null && offset > request.bytes))
-    offset = 0;
-  if (offset > 0 && offset === request.bytes && request.sha256 !== null) {
-    return finish(request, part, await hashPrefix(part.path, offset), offset, request.sha256, true);
-  }
+  async #attempt(): Promise<Downloaded> {
+    const { url, token, signal, bytes, sha256 } = this.#request;
+    const part = this.#part;
+    const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
+    let offset = await sizeOf(part.path);
+    // Without an ETag and without a pinned hash, it could not be checked that both parts are of the same file.
+    if ((etag === '' && sha256 === null) || (bytes !== null && offset > bytes)) offset = 0;
+    if (offset > 0 && offset === bytes && sha256 !== null)
+      return this.#finish(await hashPrefix(part.path, offset), offset, sha256, true);
 
-  const headers: Record<string, string> = { 'user-agent': 'voxgate', 'accept-encoding': 'identity' };
-  if (offset > 0) headers.range = `bytes=${offset}-`;
-  if (offset > 0 && etag !== '') headers['if-range'] = etag;
-  const answer = await httpGet(request.url, {
-    headers,
-    token: request.token,
-    signal: request.signal,
-    connectTimeoutMs: limits.connectTimeoutMs,
-    answerTimeoutMs: limits.stallTimeoutMs,
-  });
-  onAnswer();
-  const { response } = answer;
-  try {
-    const start = await startOf(answer, request, part, offset);
-    const expected = await expectations(answer, request, start);
-    const tag = String(response.headers.etag ?? '');
-    await writeFile(part.etagPath, tag.startsWith('W/') ? '' : tag);
-    const hash = start > 0 ? await hashPrefix(part.path, start) : createHash('sha256');
-    const size = await receive(answer, request, limits, part, hash, start, expected.bytes);
-    if (size < expected.bytes) {
-      throw new DownloadError(`the connection ended after ${size} of ${expected.bytes} bytes`, true);
+    const headers: Record<string, string> = { 'user-agent': 'voxgate', 'accept-encoding': 'identity' };
+    if (offset > 0) headers.range = `bytes=${offset}-`;
+    if (offset > 0 && etag !== '') headers['if-range'] = etag;
+    const { connectTimeoutMs, stallTimeoutMs: answerTimeoutMs } = this.#limits;
+    const answer = await httpGet(url, { headers, token, signal, connectTimeoutMs, answerTimeoutMs });
+    this.#hasAnswered = true;
+    const { response } = answer;
+    try {
+      const start = await this.#startOf(response, offset);
+      const expected = await expectations(answer, this.#request, start);
+      const tag = String(response.headers.etag ?? '');
+      await writeFile(part.etagPath, tag.startsWith('W/') ? '' : tag);
+      const hash = start > 0 ? await hashPrefix(part.path, start) : createHash('sha256');
+      const size = await this.#receive(response.body, hash, start, expected.bytes);
+      if (size < expected.bytes)
+        throw new DownloadError(`the connection ended after ${size} of ${expected.bytes} bytes`, true);
+      return await this.#finish(hash, size, expected.sha256, start > 0);
+    } finally {
+      response.body.destroy();
     }
-    return await finish(request, part, hash, size, expected.sha256, start > 0);
-  } finally {
-    response.body.destroy();
   }
-}
 
-/** The offset in the file at which the body of the answer begins. @throws DownloadError for a status without a body */
-async function startOf(
-  answer: GetAnswer,
-  request: DownloadRequest,
-  part: Part,
-  offset: number,
-): Promise<number> {
-  const { response } = answer;
-  const status = response.statusCode;
-  const { host, pathname } = new URL(request.url);
-  if (status === 200) {
-    if (isWebPage(answer, request))
+  /** The offset in the file at which the body of the answer begins. @throws DownloadError for a status without a body */
+  async #startOf({ statusCode: status, headers }: GetAnswer['response'], offset: number): Promise<number> {
+    const { host, pathname } = new URL(this.#request.url);
+    if (status === 200) {
+      if (isWebPage(headers, this.#request.bytes))
+        throw new DownloadError(
+          `the answer of ${host} is a web page, not weights: is there a login or a proxy between?`,
+          false,
+        );
+      return 0;
+    }
+    if (status === 206) {
+      const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(String(headers['content-range']));
+      if (offset > 0 && Number(range?.[1]) === offset) return offset;
+      await this.#discard();
+      throw new DownloadError('the server sent another range than the one requested', true);
+    }
+    if (status === 416) {
+      await this.#discard();
+      const why = 'the server cannot continue the partial file; it is downloaded from the start';
+      throw new DownloadError(why, true);
+    }
+    if (status === 401 || status === 403) {
+      const why = `${host} answered ${status}: set HF_TOKEN to a token that may read this file`;
+      throw new DownloadError(why, false);
+    }
+    const after = Number(headers['retry-after']);
+    throw new DownloadError(
+      `${host} answered ${status} for ${pathname}`,
+      status === 429 || status >= 500,
+      after > 0 ? after * 1000 : undefined,
+    );
+  }
+
+  async #receive(
+    body: GetAnswer['response']['body'],
+    hash: Hash,
+    start: number,
+    expected: number,
+  ): Promise<number> {
+    const { stallTimeoutMs } = this.#limits;
+    let size = start;
+    const stalled = () =>
+      body.destroy(new DownloadError(`no data for ${stallTimeoutMs} ms after ${size} bytes`, true));
+    const timer = setTimeout(stalled, stallTimeoutMs);
+    const handle = await open(this.#part.path, start > 0 ? 'a' : 'w');
+    try {
+      await handle.truncate(start);
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        timer.refresh();
+        if (size + chunk.length > expected) {
+          throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
+        }
+        hash.update(chunk);
+        // A disk that becomes full takes a part of a write, and only the next one fails. This writes until it does.
+        await handle.appendFile(chunk);
+        size += chunk.length;
+        this.#request.onProgress?.(size, expected);
+      }
+      await handle.sync();
+      return size;
+    } finally {
+      clearTimeout(timer);
+      await handle.close();
+    }
+  }
+
+  async #finish(hash: Hash, size: number, expected: string, resumed: boolean): Promise<Downloaded> {
+    const { bytes, target } = this.#request;
+    const sha256 = hash.digest('hex');
+    if (sha256 !== expected || (bytes !== null && size !== bytes)) {
+      await this.#discard();
+      // The two parts of a resumed download may be of different files, so it is worth another try from the start.
       throw new DownloadError(
-        `the answer of ${host} is a web page, not weights: is there a login or a proxy between?`,
-        false,
+        `sha256 ${sha256} of ${size} bytes, expected ${expected} of ${bytes ?? size}`,
+        resumed,
       );
-    return 0;
+    }
+    await rename(this.#part.path, target);
+    await rm(this.#part.etagPath, { force: true });
+    return { bytes: size, sha256 };
   }
-  if (status === 206) {
-    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(String(response.headers['content-range']));
-    if (offset > 0 && Number(range?.[1]) === offset) return offset;
-    await discard(part);
-    throw new DownloadError('the server sent another range than the one requested', true);
+
+  async #discard(): Promise<void> {
+    await rm(this.#part.path, { force: true });
+    await rm(this.#part.etagPath, { force: true });
   }
-  if (status === 416) {
-    await discard(part);
-    throw new DownloadError(
-      'the server cannot continue the partial file; it is downloaded from the start',
-      true,
-    );
-  }
-  if (status === 401 || status === 403) {
-    throw new DownloadError(
-      `${host} answered ${status}: set HF_TOKEN to a token that may read this file`,
-      false,
-    );
-  }
-  const after = Number(response.headers['retry-after']);
-  throw new DownloadError(
-    `${host} answered ${status} for ${pathname}`,
-    status === 429 || status >= 500,
-    after > 0 ? after * 1000 : undefined,
-  );
 }
 
 /** A server may know no better type for weights, but those have their size. */
-function isWebPage({ response: { headers } }: GetAnswer, { bytes }: DownloadRequest): boolean {
+function isWebPage(headers: GetAnswer['response']['headers'], bytes: number | null): boolean {
   const isHtml = /^text\/html\b/i.test(String(headers['content-type'] ?? ''));
   return isHtml && (bytes === null || Number(headers['content-length']) !== bytes);
 }
@@ -223,64 +273,6 @@ async function expectations(answer: GetAnswer, request: DownloadRequest, start: 
   return { bytes, sha256 };
 }
 
-async function receive(
-  answer: GetAnswer,
-  request: DownloadRequest,
-  limits: DownloadLimits,
-  part: Part,
-  hash: Hash,
-  start: number,
-  expected: number,
-): Promise<number> {
-  const { body } = answer.response;
-  let size = start;
-  const stalled = () =>
-    body.destroy(new DownloadError(`no data for ${limits.stallTimeoutMs} ms after ${size} bytes`, true));
-  const timer = setTimeout(stalled, limits.stallTimeoutMs);
-  const handle: FileHandle = await open(part.path, start > 0 ? 'a' : 'w');
-  try {
-    await handle.truncate(start);
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      timer.refresh();
-      if (size + chunk.length > expected) {
-        throw new DownloadError(`the hub sends more than the expected ${expected} bytes`, false);
-      }
-      hash.update(chunk);
-      // A disk that becomes full takes a part of a write, and only the next one fails. This writes until it does.
-      await handle.appendFile(chunk);
-      size += chunk.length;
-      request.onProgress?.(size, expected);
-    }
-    await handle.sync();
-    return size;
-  } finally {
-    clearTimeout(timer);
-    await handle.close();
-  }
-}
-
-async function finish(
-  request: DownloadRequest,
-  part: Part,
-  hash: Hash,
-  size: number,
-  expected: string,
-  resumed: boolean,
-): Promise<{ bytes: number; sha256: string }> {
-  const sha256 = hash.digest('hex');
-  if (sha256 !== expected || (request.bytes !== null && size !== request.bytes)) {
-    await discard(part);
-    // The two parts of a resumed download may be of different files, so it is worth another try from the start.
-    throw new DownloadError(
-      `sha256 ${sha256} of ${size} bytes, expected ${expected} of ${request.bytes ?? size}`,
-      resumed,
-    );
-  }
-  await rename(part.path, request.target);
-  await rm(part.etagPath, { force: true });
-  return { bytes: size, sha256 };
-}
-
 const fullDisk = (dir: string, cause: unknown) =>
   new Error(`${dir} became full. Free some space, or set SVC_MODEL_DIR to another disk`, { cause });
 
@@ -295,9 +287,4 @@ async function sizeOf(path: string): Promise<number> {
     (info) => info.size,
     () => 0,
   );
-}
-
-async function discard(part: Part): Promise<void> {
-  await rm(part.path, { force: true });
-  await rm(part.etagPath, { force: true });
 }
