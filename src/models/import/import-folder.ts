@@ -7,7 +7,7 @@ import { requireSpace } from '../disk.ts';
 import type { FileWork, ModelFolder } from '../model-folder.ts';
 import { localFile, type Weights } from '../weights.ts';
 import { notImportable } from './failure.ts';
-import { type FasterWhisper, identifyWhisper, openFasterWhisper } from './faster-whisper.ts';
+import { identifyWhisper, openFasterWhisper } from './faster-whisper.ts';
 import { writeWhisper } from './whisper-ggml.ts';
 
 /** The q8_0 file, which is made after the f16 file, takes a little more than half of its space. */
@@ -36,8 +36,7 @@ export async function importFolder(
   thenQuantize: boolean,
   target: ImportTarget,
 ): Promise<{ id: string; path: string }> {
-  const opened = await openFasterWhisper(source);
-  await using _checkpoint = opened.checkpoint;
+  await using opened = await openFasterWhisper(source);
   const model = target.find(identifyWhisper(opened.shape, id));
   const file = localFile(model, 'f16');
   if (file === undefined) throw notImportable(`${model.id} takes no imported weights.`);
@@ -47,23 +46,10 @@ export async function importFolder(
       const path = join(target.folder.dir, installed);
       throw notImportable(`${model.id} is already installed: move ${path} away first.`);
     }
-    const sha256 = await convert(opened, file, target.folder.dir, work);
+    const onBegin = (bytes: number) => requireSpace(target.folder.dir, bytes * BOTH_PRECISIONS);
+    const { sha256 } = await writeWhisper(opened, join(work.scratch, file), { ...work, onBegin });
     const path = await target.folder.settle(file, sha256, 'import', work.scratch);
     target.log.info(`Imported ${source} as ${file}, sha256 ${sha256}.`);
     return { id: model.id, path: thenQuantize ? await target.folder.quantize(model, path, work) : path };
   });
-}
-
-async function convert(
-  { checkpoint, vocabulary }: FasterWhisper,
-  file: string,
-  dir: string,
-  { scratch, signal, report }: FileWork,
-): Promise<string> {
-  const { sha256 } = await writeWhisper(checkpoint, vocabulary, join(scratch, file), {
-    signal,
-    onBegin: (bytes) => requireSpace(dir, bytes * BOTH_PRECISIONS),
-    onProgress: (doneBytes, totalBytes) => report({ phase: 'converting', what: file, doneBytes, totalBytes }),
-  });
-  return sha256;
 }

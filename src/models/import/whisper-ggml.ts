@@ -1,17 +1,18 @@
 /** Converts a CTranslate2 Whisper to whisper.cpp's format, block by block in bounded memory. */
+import { basename } from 'node:path';
+import type { FileWork } from '../model-folder.ts';
 import type { Checkpoint } from './ctranslate2.ts';
 import { notImportable } from './failure.ts';
+import type { FasterWhisper } from './faster-whisper.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from './ggml-writer.ts';
 import type { WrittenFile } from './hashed-file.ts';
 import { FFT_BINS, melFilters } from './mel-filters.ts';
 import { countOf } from './tensor-values.ts';
-import { planTensors, readWhisperShape, type TensorPlan, type WhisperShape } from './whisper-tensors.ts';
+import { planTensors, type TensorPlan, type WhisperShape } from './whisper-tensors.ts';
 
-export interface ConvertHooks {
-  signal?: AbortSignal | undefined;
+export interface Conversion extends Pick<FileWork, 'signal' | 'report'> {
   /** Called before anything is written, with the approximate size of the result. A rejection ends the conversion. */
-  onBegin?: ((totalBytes: number) => Promise<void>) | undefined;
-  onProgress?: ((doneBytes: number, totalBytes: number) => void) | undefined;
+  onBegin?(totalBytes: number): Promise<void>;
 }
 
 /** The values in memory at a time. The largest checkpoints have 1.5 billion, so a whole tensor is never in memory. */
@@ -20,12 +21,10 @@ const F16_WEIGHTS = 1;
 
 /** Writes the checkpoint as the f16 file that whisper.cpp's own converter would write. */
 export async function writeWhisper(
-  checkpoint: Checkpoint,
-  vocabulary: readonly Buffer[],
+  { checkpoint, vocabulary, shape }: FasterWhisper,
   target: string,
-  hooks: ConvertHooks = {},
+  work?: Conversion,
 ): Promise<WrittenFile> {
-  const shape = await readWhisperShape(checkpoint);
   if (vocabulary.length >= shape.vocab) {
     throw notImportable(
       `The vocabulary does not belong to the checkpoint: ${vocabulary.length} text tokens, room for ${shape.vocab}.`,
@@ -33,16 +32,16 @@ export async function writeWhisper(
   }
   const plans = planTensors(checkpoint, shape);
   const total = plans.reduce((sum, plan) => sum + countOf(plan.shape) * (plan.type === 'f16' ? 2 : 4), 0);
-  let done = 0;
-  await hooks.onBegin?.(total);
+  let doneBytes = 0;
+  await work?.onBegin?.(total);
 
   await using writer = await createGgmlWriter(target);
   await writeHead(writer, shape, vocabulary);
   for (const plan of plans)
     await writeTensor(checkpoint, writer, plan, (bytes) => {
-      hooks.signal?.throwIfAborted();
-      done += bytes;
-      hooks.onProgress?.(done, total);
+      work?.signal.throwIfAborted();
+      doneBytes += bytes;
+      work?.report({ phase: 'converting', what: basename(target), doneBytes, totalBytes: total });
     });
   return await writer.finish();
 }
