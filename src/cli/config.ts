@@ -1,13 +1,8 @@
 /** `voxgate config` shows every setting, and writes an example of them all from the same schema. */
 import type { Command } from 'commander';
-import {
-  type DescribedSetting,
-  describedGroups,
-  type ShownSetting,
-  shownGroups,
-} from '../config/shown-settings.ts';
+import { type DescribedSetting, describedGroups, shownGroups } from '../config/shown-settings.ts';
 import { checkedSettings } from './model-settings.ts';
-import { examples } from './options.ts';
+import { examples, table } from './options.ts';
 
 /** The exit code is 0, or 2 when a setting is wrong; the message then names it. */
 export function registerConfigCommand(program: Command): void {
@@ -25,7 +20,9 @@ export function registerConfigCommand(program: Command): void {
       const { config, warnings } = checkedSettings(); // as `serve` does, which would not start
       const shown = shownGroups(config).flatMap(({ settings }) => settings);
       process.stdout.write(
-        json ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n` : table(shown),
+        json
+          ? `${JSON.stringify({ settings: shown, warnings }, null, 2)}\n`
+          : table(shown.map(({ name, source, value }) => [name, source, value])),
       );
       if (!json) for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
     });
@@ -41,13 +38,4 @@ function exampleFile(): string {
 
 function exampleOf({ name, description, allowed, fallback }: DescribedSetting): string {
   return `# ${description}${allowed && ` (${allowed})`}\n#${name}=${fallback}\n`;
-}
-
-function table(shown: readonly ShownSetting[]): string {
-  const width = Math.max(...shown.map(({ name }) => name.length));
-  const sources = Math.max(...shown.map(({ source }) => source.length));
-  const lines = shown.map(({ name, source, value }) =>
-    `${name.padEnd(width)}  ${source.padEnd(sources)}  ${value}`.trimEnd(),
-  );
-  return `${lines.join('\n')}\n`;
 }

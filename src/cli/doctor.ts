@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { fullMessage } from '../errors.ts';
 import { type Check, type CheckInput, checksOf } from './doctor-checks.ts';
 import type { Finding } from './folder-checks.ts';
-import { examples } from './options.ts';
+import { examples, table } from './options.ts';
 
 interface Diagnosis extends Finding {
   name: string;
@@ -30,7 +30,7 @@ export function registerDoctorCommand(program: Command, open: () => CheckInput):
       process.exitCode = code;
       // A file system that hangs would keep the process alive for as long as it does.
       process.stdout.write(
-        json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : verbose ? table(found) : summary(found),
+        json ? `${JSON.stringify({ checks: found }, null, 2)}\n` : verbose ? listed(found) : summary(found),
         () => {
           if (late) process.exit(code);
         },
@@ -73,12 +73,8 @@ function summary(found: readonly Diagnosis[]): string {
   const right = found.filter(({ state }) => state === 'ok').map(({ name }) => name);
   const wrong = found.filter(({ state }) => state !== 'ok');
   const line = right.length === 0 ? '' : `ok       ${right.join(', ')}\n`;
-  return `${line}${wrong.length === 0 ? '' : table(wrong)}`;
+  return `${line}${wrong.length === 0 ? '' : listed(wrong)}`;
 }
 
-function table(found: readonly Diagnosis[]): string {
-  const width = Math.max(...found.map(({ name }) => name.length));
-  return found
-    .map(({ state, name, says }) => `${state.padEnd('problem'.length)}  ${name.padEnd(width)}  ${says}\n`)
-    .join('');
-}
+const listed = (found: readonly Diagnosis[]) =>
+  table(found.map(({ state, name, says }) => [state.padEnd('problem'.length), name, says]));

@@ -11,7 +11,7 @@ import type { ModelStore, StoredModel, VerifiedFile, WaitOptions } from '../mode
 import { interruptible } from './interrupt.ts';
 import { createProgressView } from './model-progress.ts';
 import { assertCheckable, type CheckedClip, check, clipsOf, line, MOST_WORDS_WRONG } from './models-check.ts';
-import { examples } from './options.ts';
+import { examples, table } from './options.ts';
 import type { Transcriber } from './question.ts';
 
 export interface ModelsCommandDeps {
@@ -58,7 +58,7 @@ function registerList(models: Command, { open, stdout }: Required<ModelsCommandD
       const { store, threads } = await open();
       const list = store.list().map((model) => ({ ...model, memory: memoryOf(model, threads) }));
       stdout.write(
-        json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : table(store.dir, list),
+        json ? `${JSON.stringify({ dir: store.dir, models: list }, null, 2)}\n` : listing(store.dir, list),
       );
     });
 }
@@ -212,16 +212,12 @@ function memoryInWords(memory: Listed['memory']): string {
     .join(', ');
 }
 
-function table(dir: string, models: readonly Listed[]): string {
-  const rows = models.map((model) => [
-    model.id,
-    model.family,
-    memoryInWords(model.memory),
-    model.installed
-      ? `${megabytes(model.bytes)} (${model.files.map((file) => file.file).join(', ')})`
-      : 'not installed',
+function listing(dir: string, models: readonly Listed[]): string {
+  const rows = models.map(({ id, family, memory, installed, bytes, files }) => [
+    id,
+    family,
+    memoryInWords(memory),
+    installed ? `${megabytes(bytes)} (${files.map(({ file }) => file).join(', ')})` : 'not installed',
   ]);
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
-  return `${dir}\n${lines.join('\n')}\n`;
+  return `${dir}\n${table(rows)}`;
 }

@@ -1,4 +1,4 @@
-/** What several commands share: the address of a gateway as an option, and the examples below a help text. */
+/** What several commands share: the address of a gateway as an option, examples below a help text, and tables. */
 import { InvalidArgumentError } from 'commander';
 import { socketPathOf, withoutTrailingSlashes } from '../address.ts';
 
@@ -19,4 +19,12 @@ export function toUrl(value: string): string {
 /** Gives the lines that stand below a command's help, for `addHelpText('after', ...)`. */
 export function examples(...lines: string[]): string {
   return ['', 'Examples:', ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** Lines of cells in columns, which are as wide as their longest cell. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const columns = rows[0] ?? [];
+  const widths = columns.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  const lines = rows.map((row) => row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  '));
+  return lines.map((line) => `${line.trimEnd()}\n`).join('');
 }
