@@ -242,16 +242,11 @@ async function ends(child: ChildProcess): Promise<void> {
   await Promise.race([closed, sleep(LAST_LINES_MS)]);
 }
 
-interface LastLines {
-  add(text: string): void;
-  all(): string[];
-}
-
-function keepLastLines(): LastLines {
+function keepLastLines() {
   const { lines: most, lineLength } = BUDGETS.crashes;
   let last: string[] = [''];
   return {
-    add(text) {
+    add(text: string) {
       const [rest = '', ...next] = text.split('\n');
       const open = (last.at(-1) ?? '') + rest;
       last = [...last.slice(0, -1), open, ...next].slice(-most - 1).map((line) => line.slice(0, lineLength));

@@ -234,7 +234,14 @@ function createTicket(line: Line, request: TicketRequest, arrival: number): Tick
           settle(() => resolve(come()));
         },
         fail: (reason) => settle(() => reject(reason)),
-        timeOut: () => (slot.isFree() ? waiter.go() : waiter.fail(busy(slot))),
+        timeOut() {
+          try {
+            slot.assertFree();
+          } catch (refusal) {
+            return waiter.fail(refusal);
+          }
+          waiter.go();
+        },
       };
       waiters.enter(waiter);
       const late = setTimeout(waiter.timeOut, leftMs);
@@ -266,14 +273,4 @@ function createTicket(line: Line, request: TicketRequest, arrival: number): Tick
     },
   };
   return ticket;
-}
-
-/** The refusal of a slot that is held. */
-function busy(slot: Slot): unknown {
-  try {
-    slot.assertFree();
-  } catch (refusal) {
-    return refusal;
-  }
-  return new Error('the slot is free');
 }
