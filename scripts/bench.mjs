@@ -2,8 +2,7 @@
  * `npm run bench -- SUBJECT [OPTIONS]` runs the bench of a subject, and without one the comparison with other programs.
  * docs/benchmarks.md says which figures each of them repeats; the head of each file names its options.
  */
-import { spawnSync } from 'node:child_process';
-import { ROOT } from './tools.mjs';
+import { exec, fail } from './tools.mjs';
 
 const BENCHES = {
   compare: 'bench/compare/compare.ts',
@@ -29,11 +28,8 @@ const BENCHES = {
 
 const args = process.argv.slice(2);
 const subject = args[0] === undefined || args[0].startsWith('-') ? 'compare' : args.shift();
-if (!Object.hasOwn(BENCHES, subject)) {
-  process.stderr.write(`There is no bench of ${subject}, only of ${Object.keys(BENCHES).join(', ')}.\n`);
-  process.exit(1);
-}
+if (!Object.hasOwn(BENCHES, subject))
+  fail(`There is no bench of ${subject}, only of ${Object.keys(BENCHES).join(', ')}.`);
 const file = BENCHES[subject];
 const loader = file.endsWith('.ts') ? ['--import', 'tsx'] : [];
-const { status } = spawnSync(process.execPath, [...loader, file, ...args], { cwd: ROOT, stdio: 'inherit' });
-process.exit(status ?? 1);
+exec(process.execPath, [...loader, file, ...args]);

@@ -14,7 +14,7 @@ import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildGpuLibrary, gpuBuildFolder } from './gpu-library.mjs';
-import { describeMissing, missingTools, run } from './tools.mjs';
+import { fail, requireTools, run } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -47,11 +47,6 @@ const CUBLAS = {
   },
 };
 const build = gpuBuildFolder('cuda');
-
-function fail(...lines) {
-  process.stderr.write(`${lines.join('\n')}\n`);
-  process.exit(1);
-}
 
 function output(command, args) {
   const { status, stdout } = spawnSync(command, args, { encoding: 'utf8' });
@@ -91,8 +86,7 @@ function ensureCublas({ nvcc, major }) {
   const target = join(build, 'cublas');
   const folder = join(target, cublas.folder);
   if (!existsSync(join(folder, 'include/cublas_v2.h'))) {
-    const missing = missingTools(['python', 'pip']);
-    if (missing.length > 0) fail(describeMissing(missing));
+    requireTools(['python', 'pip']);
     const requirements = join(build, 'cublas.txt');
     const hashes = cublas.sha256.map((sha256) => ` --hash=sha256:${sha256}`);
     writeFileSync(requirements, `${cublas.pin}${hashes.join('')}\n`);

@@ -18,7 +18,7 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { putGpuLibrariesInto } from './gpu-library.mjs';
-import { describeMissing, missingTools, ROOT, run } from './tools.mjs';
+import { fail, ROOT, requireTools, run } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -30,11 +30,6 @@ const { values: options } = parseArgs({
   },
 });
 
-function fail(...lines) {
-  console.error(lines.join('\n'));
-  process.exit(1);
-}
-
 function works(command) {
   return spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
 }
@@ -43,10 +38,7 @@ const isCross = options.arch !== process.arch;
 if (isCross && options.arch !== 'arm64') fail(`There is no cross build for ${options.arch}, only for arm64.`);
 
 function checkTools() {
-  if (isCross) {
-    const missing = missingTools(['arm64-compiler']);
-    if (missing.length > 0) fail(describeMissing(missing));
-  }
+  if (isCross) requireTools(['arm64-compiler']);
   const missing = [];
   if (!works('cmake')) missing.push('cmake (3.22 or newer)');
   if (![process.env.CXX, 'c++', 'g++', 'clang++'].some((name) => name && works(name))) {

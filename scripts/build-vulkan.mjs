@@ -11,7 +11,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { buildGpuLibrary } from './gpu-library.mjs';
-import { describeMissing, missingTools, VULKAN_TOOLS } from './tools.mjs';
+import { requireTools, VULKAN_TOOLS } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -21,11 +21,8 @@ const { values: options } = parseArgs({
   },
 });
 
-const missing = missingTools(['cmake', 'compiler', 'make', 'patch', ...VULKAN_TOOLS]);
-if (missing.length > 0) {
-  process.stderr.write(`The Vulkan library cannot be built. ${describeMissing(missing)}\n`);
-  process.exit(1);
-}
+const tools = ['cmake', 'compiler', 'make', 'patch', ...VULKAN_TOOLS];
+requireTools(tools, 'The Vulkan library cannot be built. ');
 buildGpuLibrary('vulkan', options.floats ? ['-DVOXGATE_VULKAN_FLOATS=ON'] : [], {
   title: 'Compile the shaders and the library',
   jobs: options.jobs,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compile, configure } from './cmake.mjs';
-import { describeMissing, forEachAtOnce, missingTools, ROOT, runLines } from './tools.mjs';
+import { fail, forEachAtOnce, ROOT, requireTools, runLines } from './tools.mjs';
 
 const CORPUS = join(ROOT, 'native/fuzz/corpus');
 /** Each target has a folder of seeds (native/fuzz/make-corpus.mjs). */
@@ -35,8 +35,7 @@ const wanted = positionals.length > 0 ? positionals : TARGETS;
 const unknown = wanted.filter((name) => !TARGETS.includes(name));
 if (unknown.length > 0) fail(`There is no target ${unknown.join(', ')}; there are ${TARGETS.join(', ')}.`);
 
-const missing = missingTools(['cmake', 'make', 'patch', 'clang', 'fuzzer']);
-if (missing.length > 0) fail(describeMissing(missing));
+requireTools(['cmake', 'make', 'patch', 'clang', 'fuzzer']);
 
 build();
 const startedAt = Date.now();
@@ -100,9 +99,4 @@ async function fuzz(name) {
     process.stdout.write(`Again: ${program} --target=${name} ${join(failures, input)}\n`);
   }
   return { ok: false };
-}
-
-function fail(message) {
-  process.stderr.write(`${message}\n`);
-  process.exit(1);
 }

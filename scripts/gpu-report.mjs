@@ -6,24 +6,16 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT, run } from './tools.mjs';
+import { exec, fail, ROOT, run } from './tools.mjs';
 
 const { status, stdout, stderr, error } = spawnSync('nvidia-smi', ['-L'], { encoding: 'utf8' });
 if (status !== 0 || !/^GPU \d/m.test(stdout)) {
   const said = error?.code === 'ENOENT' ? 'it is not installed' : `${stderr}${stdout}`.trim().split('\n')[0];
-  process.stderr.write(
-    [
-      `No NVIDIA GPU answers here (nvidia-smi: ${said}), so there is nothing to measure.`,
-      "On a machine with a GPU: install NVIDIA's driver until `nvidia-smi` shows it, and the CUDA toolkit (12.4 or newer).",
-      'In a container: start it with the GPU, as in `docker run --gpus all`.',
-      '',
-    ].join('\n'),
+  fail(
+    `No NVIDIA GPU answers here (nvidia-smi: ${said}), so there is nothing to measure.`,
+    "On a machine with a GPU: install NVIDIA's driver until `nvidia-smi` shows it, and the CUDA toolkit (12.4 or newer).",
+    'In a container: start it with the GPU, as in `docker run --gpus all`.',
   );
-  process.exit(1);
 }
 if (!existsSync(join(ROOT, 'node_modules/tsx'))) run('install', 'npm', ['ci', '--no-audit', '--no-fund']);
-const report = spawnSync(process.execPath, ['--import', 'tsx', 'bench/gpu/report.ts'], {
-  cwd: ROOT,
-  stdio: 'inherit',
-});
-process.exit(report.status ?? 1);
+exec(process.execPath, ['--import', 'tsx', 'bench/gpu/report.ts']);

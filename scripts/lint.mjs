@@ -6,28 +6,21 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from './tools.mjs';
+import { exec, fail, ROOT } from './tools.mjs';
 
 const [word] = process.argv.slice(2);
 if (word === 'tidy') {
   await import('./lint-tidy.mjs');
 } else if (word === '--write') {
-  step(bin('biome'), ['check', '--write', '.']);
-  step('clang-format', ['-i', ...nativeFiles()]);
+  exec(bin('biome'), ['check', '--write', '.']);
+  exec('clang-format', ['-i', ...nativeFiles()]);
 } else if (word === undefined) {
-  step(bin('biome'), ['check', '--error-on-warnings', '.']);
-  step(bin('knip'), []);
-  step('clang-format', ['--dry-run', '-Werror', ...nativeFiles()]);
-  step('shellcheck', shellFiles());
+  exec(bin('biome'), ['check', '--error-on-warnings', '.']);
+  exec(bin('knip'), []);
+  exec('clang-format', ['--dry-run', '-Werror', ...nativeFiles()]);
+  exec('shellcheck', shellFiles());
 } else {
-  process.stderr.write(`There is no part ${word}, only tidy.\n`);
-  process.exit(1);
-}
-
-function step(command, args) {
-  const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit' });
-  if (error) process.stderr.write(`${command}: ${error.message}\n`);
-  if (status !== 0) process.exit(status ?? 1);
+  fail(`There is no part ${word}, only tidy.`);
 }
 
 function bin(name) {

@@ -30,7 +30,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ROOT, run } from './tools.mjs';
+import { fail, ROOT, run } from './tools.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -52,11 +52,6 @@ const engineName = (processor) => `@voxgate/engine-linux-${processor}`;
 for (const folder of options.build) packEngine(resolve(ROOT, folder));
 for (const folder of options.gpu) packGpuLibrary(resolve(ROOT, folder, 'lib'));
 packGateway();
-
-function fail(message) {
-  process.stderr.write(`${message}\n`);
-  process.exit(1);
-}
 
 function readJson(path) {
   return JSON.parse(readFileSync(path, 'utf8'));

@@ -3,11 +3,11 @@
  * step is skipped when nothing has changed since it last ran. `-- --once` stops after the sample. `-- --demo` puts a
  * speech server (espeak-ng) and a chat daemon (a toy model) behind it, so that all three capabilities answer.
  */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describeMissing, missingTools, newest, ROOT, run } from './tools.mjs';
+import { describeMissing, exec, missingTools, newest, ROOT, requireTools, run } from './tools.mjs';
 
 const MODEL = 'multilingual-base';
 const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
@@ -18,16 +18,11 @@ const demo = process.argv.includes('--demo');
 checkTools();
 install();
 build();
-spawnSync(process.execPath, ['dist/main.js', 'models', 'pull', MODEL], { cwd: ROOT, stdio: 'inherit' })
-  .status === 0 || process.exit(1);
+exec(process.execPath, ['dist/main.js', 'models', 'pull', MODEL]);
 await serve();
 
 function checkTools() {
-  const missing = missingTools(['cmake', 'compiler', 'make', 'patch']);
-  if (missing.length > 0) {
-    process.stderr.write(`${describeMissing(missing)}\n`);
-    process.exit(1);
-  }
+  requireTools(['cmake', 'compiler', 'make', 'patch']);
   const optional = missingTools(['ffmpeg', 'python', 'pip']);
   if (optional.length > 0) process.stdout.write(`${describeMissing(optional)}\nGoing on without.\n\n`);
 }
@@ -39,8 +34,7 @@ function install() {
 }
 
 function build() {
-  const native = spawnSync(process.execPath, ['scripts/build-native.mjs'], { cwd: ROOT, stdio: 'inherit' });
-  if (native.status !== 0) process.exit(native.status ?? 1);
+  exec(process.execPath, ['scripts/build-native.mjs']);
   const stamp = join(ROOT, 'dist/.built');
   if (
     newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))
@@ -80,11 +74,7 @@ async function serve() {
 
 /** Starts the upstreams, which end with this process. */
 async function startUpstreams() {
-  const missing = missingTools(['espeak-ng', 'ffmpeg']);
-  if (missing.length > 0) {
-    process.stderr.write(`${describeMissing(missing)}\n`);
-    process.exit(1);
-  }
+  requireTools(['espeak-ng', 'ffmpeg']);
   const { tsImport } = await import('tsx/esm/api');
   const { startSpeech, startChat } = await tsImport('../test/upstreams/start.ts', import.meta.url);
   const [speech, chat] = [await startSpeech(), await startChat()];

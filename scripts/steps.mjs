@@ -1,6 +1,6 @@
 /** Steps that `npm run check` and `npm run check:deep` share: what has to be there before anything is tested. */
 import { spawnSync } from 'node:child_process';
-import { describeMissing, missingTools, run } from './tools.mjs';
+import { describeMissing, fail, missingTools, run } from './tools.mjs';
 
 // pip would compile every file of a package, of which a test imports few. Python compiles those.
 process.env.PIP_COMPILE = 'no';
@@ -68,10 +68,7 @@ export function installTools(further = []) {
   const missing = missingTools([...NEEDED, ...further]);
   if (missing.length === 0) return;
   const mayInstall = process.getuid?.() === 0 && spawnSync('apt-get', ['--version']).status === 0;
-  if (!mayInstall) {
-    process.stderr.write(`${describeMissing(missing)}\n`);
-    process.exit(1);
-  }
+  if (!mayInstall) fail(describeMissing(missing));
   // Offline, systemd starts none of the services that packages bring.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', SYSTEMD_OFFLINE: '1' };
   const packages = missing.map((tool) => tool.package);

@@ -14,7 +14,7 @@
  * runs the tests under QEMU, without sanitizers.
  */
 import { compile, configure } from './cmake.mjs';
-import { describeMissing, missingTools, run, runSideBySide } from './tools.mjs';
+import { requireTools, run, runSideBySide } from './tools.mjs';
 
 /** More parts than processors, so that none of them waits long for another one at the end. */
 const PARTS = Array.from({ length: 8 }, (_, i) => `${i + 1}/8`);
@@ -92,11 +92,7 @@ function testThreads(names) {
 
 /** @param names parts of the names of tests; all tests on one processor and those of the kernels on each when empty */
 async function testArm64(names) {
-  const missing = missingTools(['arm64-compiler', 'qemu-arm64']);
-  if (missing.length > 0) {
-    process.stderr.write(`${describeMissing(missing)}\n`);
-    process.exit(1);
-  }
+  requireTools(['arm64-compiler', 'qemu-arm64']);
   const folder = 'build-arm64';
   const toolchain = '-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake';
   build(folder, [toolchain, '-DVOXGATE_CPU=all'], process.env);

@@ -11,16 +11,13 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundle, bundleOf } from './bundle.mjs';
-import { forEachAtOnce, isLate, ROOT, runLines, testFiles, turned } from './tools.mjs';
+import { fail, forEachAtOnce, isLate, ROOT, runLines, testFiles, turned } from './tools.mjs';
 
 const wanted = process.argv.slice(2);
 const files = testFiles().filter((path) =>
   wanted.length === 0 ? !path.startsWith('test/deep/') : wanted.some((w) => path.includes(w)),
 );
-if (files.length === 0) {
-  process.stderr.write(`No test file matches ${wanted.join(' ')}\n`);
-  process.exit(1);
-}
+if (files.length === 0) fail(`No test file matches ${wanted.join(' ')}`);
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
 const SHARING_DEEP =

@@ -131,6 +131,25 @@ export function describeMissing(tools) {
   return `Missing on this machine:\n${lines.join('\n')}\nOn Debian or Ubuntu: apt-get install ${packages}`;
 }
 
+/** Ends the process with these lines. */
+export function fail(...lines) {
+  process.stderr.write(`${lines.join('\n')}\n`);
+  process.exit(1);
+}
+
+/** Ends the process, and says what to install, where one of these tools is missing. */
+export function requireTools(names, why = '') {
+  const missing = missingTools(names);
+  if (missing.length > 0) fail(`${why}${describeMissing(missing)}`);
+}
+
+/** Runs a program with its output shown; the process ends with its status where it fails. */
+export function exec(command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
+  if (error) process.stderr.write(`${command}: ${error.message}\n`);
+  if (status !== 0) process.exit(status ?? 1);
+}
+
 /** Runs a step with its output shown; leaves the process with the step's status when it fails. */
 export function run(title, command, args, options = {}) {
   const startedAt = Date.now();
