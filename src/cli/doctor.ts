@@ -46,19 +46,16 @@ export async function diagnose(
   const over = new AbortController();
   setMaxListeners(0, over.signal);
   let late = false;
+  const limit = sleep(limitMs, undefined, { signal: over.signal }).then((): Finding => {
+    late = true;
+    return { state: 'problem', says: `no answer within ${limitMs / 1000} s: what it looks at hangs` };
+  });
+  limit.catch(() => undefined);
   const run = async ({ name, run: check }: Check): Promise<Diagnosis> => {
-    const ended = new AbortController();
-    const limit = sleep(limitMs, undefined, { signal: ended.signal }).then((): Finding => {
-      late = true;
-      return { state: 'problem', says: `no answer within ${limitMs / 1000} s: what it looks at hangs` };
-    });
     try {
       return { name, ...(await Promise.race([check(over.signal), limit])) };
     } catch (error) {
       return { name, state: 'problem', says: fullMessage(error) };
-    } finally {
-      ended.abort();
-      limit.catch(() => undefined);
     }
   };
   try {

@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { isLoopback, withoutTrailingSlashes } from '../address.ts';
+import { isLoopback, socketPathOf, withoutTrailingSlashes } from '../address.ts';
 import { inWords } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { usableMemoryBytes, usefulThreads } from '../machine.ts';
@@ -28,7 +28,6 @@ import {
   onOff,
   origins,
   refusedSettings,
-  refusesPorts,
   secret,
   trustedProxies,
   unknownSettings,
@@ -458,6 +457,12 @@ const FOR_CHILDREN =
 /** Keys and tokens are in the environment as well, so only what is needed is handed on. */
 function childEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => FOR_CHILDREN.test(name)));
+}
+
+/** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
+function refusesPorts({ host, port, wyomingPort }: Config): string | null {
+  if (port === 0 || port !== wyomingPort || socketPathOf(host) !== undefined) return null;
+  return `SVC_PORT and SVC_WYOMING_PORT cannot both be ${port}: set one of them to another port`;
 }
 
 type Reach = Pick<Config, 'host' | 'apiKeys' | 'adminKeys' | 'wyomingPort'>;

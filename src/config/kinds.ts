@@ -156,18 +156,6 @@ export const listenHost = z
 /** Permissions of a file, as `chmod` takes them. */
 export const fileMode = z.string().regex(/^0?[0-7]{3}$/, 'Expected three octal digits');
 
-interface Ports {
-  host: string;
-  port: number;
-  wyomingPort: number | undefined;
-}
-
-/** Why the gateway cannot listen on its ports; null if it can. The system picks different ones for 0. */
-export function refusesPorts({ host, port, wyomingPort }: Ports): string | null {
-  if (port === 0 || port !== wyomingPort || socketPathOf(host) !== undefined) return null;
-  return `SVC_PORT and SVC_WYOMING_PORT cannot both be ${port}: set one of them to another port`;
-}
-
 const MAX_PROXIES = 32;
 /** The names that Express gives to the address ranges which RFC 1122, 3927, 1918 and 4193 reserve. */
 const SUBNET_NAMES = ['loopback', 'linklocal', 'uniquelocal'];
