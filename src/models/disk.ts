@@ -40,12 +40,8 @@ export const syncFile = (path: string): Promise<void> => sync(path, 'r+');
 export const syncFolder = (dir: string): Promise<void> => sync(dir, 'r');
 
 async function sync(path: string, flags: 'r' | 'r+'): Promise<void> {
-  const handle = await open(path, flags);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(path, flags);
+  await handle.sync();
 }
 
 /** The size in units of 1,000,000 bytes, such as `81 MB` or `0.9 MB`. */

@@ -63,16 +63,12 @@ export async function acquireLock(
 
 async function create(path: string, mark: string): Promise<boolean> {
   try {
-    const handle = await open(path, 'wx');
-    try {
-      await handle.writeFile(mark);
-    } catch (error) {
+    await using handle = await open(path, 'wx');
+    await handle.writeFile(mark).catch(async (error) => {
       // A file without its owner would hold everyone up until it counts as stale.
       await rm(path, { force: true });
       throw error;
-    } finally {
-      await handle.close();
-    }
+    });
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;

@@ -17,14 +17,6 @@ export async function createHashedFile(path: string): Promise<HashedFile> {
   const handle = await open(path, 'w', 0o644);
   const hash = createHash('sha256');
   let bytes = 0;
-  let closed = false;
-
-  async function close(): Promise<void> {
-    if (closed) return;
-    closed = true;
-    await handle.close();
-  }
-
   return {
     async write(data) {
       hash.update(data);
@@ -33,9 +25,9 @@ export async function createHashedFile(path: string): Promise<HashedFile> {
     },
     async finish() {
       await handle.sync();
-      await close();
+      await handle.close();
       return { bytes, sha256: hash.digest('hex') };
     },
-    [Symbol.asyncDispose]: close,
+    [Symbol.asyncDispose]: () => handle.close(), // once more it does nothing
   };
 }
