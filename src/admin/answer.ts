@@ -10,7 +10,7 @@ export function sendJson(res: Response, body: unknown): void {
   res.set('Cache-Control', 'no-store').json(body);
 }
 
-export function sendEither(req: Request, res: Response, view: () => Html, body: () => unknown): void {
-  if (req.get('HX-Request') === 'true') sendHtml(res, view());
-  else sendJson(res, body());
+export function sendEither(req: Request, res: Response, view: Html, body: unknown): void {
+  if (req.get('HX-Request') === 'true') sendHtml(res, view);
+  else sendJson(res, body);
 }

@@ -89,12 +89,7 @@ export function replayCapture({
     const id = String(req.params.requestId);
     const signal = clientSignal(res, shutdown);
     const report = await captures.replay(await find(captures, id), signal);
-    sendEither(
-      req,
-      res,
-      () => replayView(id, report),
-      () => report,
-    );
+    sendEither(req, res, replayView(id, report), report);
   };
 }
 

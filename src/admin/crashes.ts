@@ -1,29 +1,16 @@
 /** The recorded crashes of the server on the dashboard, as JSON and as a section of the page. */
-import type { RequestHandler } from 'express';
 import type { CrashRecord } from '../crashes/crashes.ts';
-import { sendHtml, sendJson } from './answer.ts';
-import type { AdminDeps } from './deps.ts';
 import { counted, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-type Deps = Pick<AdminDeps, 'crashes'>;
-
-export function listCrashes({ crashes }: Deps): RequestHandler {
-  return (_req, res) => sendJson(res, { crashes: crashes.list().map(toWire) });
-}
-
-export function showCrashes({ crashes }: Deps): RequestHandler {
-  return (_req, res) => sendHtml(res, crashesView(crashes.list()));
-}
-
-function toWire({ uptimeSec, exitCode, requestId, ...rest }: CrashRecord) {
+export function crashToWire({ uptimeSec, exitCode, requestId, ...rest }: CrashRecord) {
   return { ...rest, uptime_sec: uptimeSec, exit_code: exitCode, request_id: requestId };
 }
 
-/** The section that lists the crashes: when and how the server ended, and which request held the slot. */
 const SHOWN = 10;
 
-function crashesView(crashes: readonly CrashRecord[]): Html {
+/** The section that lists the crashes: when and how the server ended, and which request held the slot. */
+export function crashesView(crashes: readonly CrashRecord[]): Html {
   return html`<div class="card-head"><h2>Crashes</h2>${
     crashes.length > 0 && html`<span class="note">${counted(crashes.length, 'record')}</span>`
   }</div>

@@ -1,27 +1,19 @@
 /** The models on the dashboard: whether each is on disk, in memory or being downloaded; pull, load or unload one; unload all. */
 import type { Request, RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
-import { sendEither, sendHtml } from './answer.ts';
+import { sendEither } from './answer.ts';
 import type { ModelActions, ModelStatus } from './deps.ts';
 import { readForm } from './form.ts';
 import { type Action, button, outcome } from './views/actions.ts';
 import { bytes, counted, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-export function models(admin: ModelActions): RequestHandler {
-  return (_req, res) => sendHtml(res, modelsView(admin));
-}
-
 /** An alias may hold slashes. */
 const idOf = (admin: ModelActions, req: Request) => admin.find([req.params.id].flat().join('/'));
 
 function answer(admin: ModelActions, req: Request, res: Response, id: string, said?: string): void {
-  sendEither(
-    req,
-    res,
-    () => modelsView(admin, said),
-    () => ({ id, state: admin.list().find((model) => model.id === id)?.state }),
-  );
+  const state = admin.list().find((model) => model.id === id)?.state;
+  sendEither(req, res, modelsView(admin, said), { id, state });
 }
 
 export function changeModel(admin: ModelActions, verb: 'pull' | 'load' | 'unload'): RequestHandler {
@@ -48,17 +40,13 @@ export function resetAsrState(admin: ModelActions): RequestHandler {
     const { evicted, remaining } = admin.reset();
     const left =
       remaining === 0 ? '' : ` ${counted(remaining, 'model')} still in use, unloaded when the request ends.`;
-    sendEither(
-      req,
-      res,
-      () => modelsView(admin, `${counted(evicted, 'model')} unloaded.${left}`),
-      () => ({ evicted, remaining }),
-    );
+    const view = modelsView(admin, `${counted(evicted, 'model')} unloaded.${left}`);
+    sendEither(req, res, view, { evicted, remaining });
   };
 }
 
 /** The section polls more often while a model is being downloaded or loaded. */
-function modelsView(
+export function modelsView(
   { list, downloads }: Pick<ModelActions, 'list' | 'downloads'>,
   said: string | null = null,
 ): Html {

@@ -1,5 +1,5 @@
 /** What is recorded, on the dashboard: its switches, the deletion of all captures, and the last lines of the log. */
-import type { RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 import { invalidValue } from '../errors.ts';
 import { isToggleKey, TOGGLE_KEYS, type ToggleKey } from '../observability/toggles.ts';
 import { isTruthy } from '../truthy.ts';
@@ -12,10 +12,6 @@ import { type Html, html } from './views/html.ts';
 
 type Deps = Pick<AdminDeps, 'toggles' | 'captures' | 'log'>;
 
-export function observability(deps: Deps): RequestHandler {
-  return (_req, res) => show(deps, res);
-}
-
 export function toggle(deps: Deps): RequestHandler {
   return async (req, res) => {
     const { key, value } = await readForm(req, res);
@@ -27,7 +23,7 @@ export function toggle(deps: Deps): RequestHandler {
     }
     deps.toggles[key] = isTruthy(value);
     deps.log.info('switched by the operator', { key, on: deps.toggles[key] });
-    await show(deps, res);
+    sendHtml(res, await observabilityView(deps));
   };
 }
 
@@ -35,21 +31,8 @@ export function clearPayload(deps: Deps): RequestHandler {
   return async (_req, res) => {
     const deleted = await deps.captures.clear();
     deps.log.info('captures deleted by the operator', { deleted });
-    await show(deps, res, `${counted(deleted, 'capture')} deleted.`);
+    sendHtml(res, await observabilityView(deps, `${counted(deleted, 'capture')} deleted.`));
   };
-}
-
-async function show({ toggles, captures }: Deps, res: Response, said: string | null = null): Promise<void> {
-  const usage = await captures.usage();
-  sendHtml(res, observabilityView({ toggles, captureDir: captures.dir, ...usage }, said));
-}
-
-/** The section for what is recorded: the three switches, and the captures on disk. */
-export interface ObservabilityState {
-  toggles: Readonly<Record<ToggleKey, boolean>>;
-  captureDir: string;
-  captures: number;
-  bytes: number;
 }
 
 const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
@@ -58,14 +41,19 @@ const SWITCHES: Readonly<Record<ToggleKey, [name: string, note: string]>> = {
   payload: ['Payload capture', 'requests and answers in full, on disk'],
 };
 
-function observabilityView(state: ObservabilityState, said: string | null = null): Html {
+/** The section for what is recorded: the three switches, and the captures on disk. */
+export async function observabilityView(
+  { toggles, captures: { dir, usage } }: Pick<Deps, 'toggles' | 'captures'>,
+  said: string | null = null,
+): Promise<Html> {
+  const { captures, bytes: size } = await usage();
   return html`<div class="card-head"><h2>Recording</h2><span class="note">changes last until the next restart</span></div>
 ${outcome(said)}
-<ul class="switches">${TOGGLE_KEYS.map((key) => switchRow(key, state.toggles[key]))}</ul>
+<ul class="switches">${TOGGLE_KEYS.map((key) => switchRow(key, toggles[key]))}</ul>
 <div class="captures">
-<p><b>${counted(state.captures, 'capture')}</b>, ${bytes(state.bytes)} <span class="note">in <code>${state.captureDir}</code></span></p>
+<p><b>${counted(captures, 'capture')}</b>, ${bytes(size)} <span class="note">in <code>${dir}</code></span></p>
 ${
-  state.captures > 0 &&
+  captures > 0 &&
   button({
     label: 'Delete all',
     fullLabel: 'Delete all captures',
@@ -86,16 +74,14 @@ function switchRow(key: ToggleKey, on: boolean): Html {
 ${request({ ...asked, values: { key, value: on ? 'off' : 'on' } })}><span class="knob"></span></button></li>`;
 }
 
-/** The last lines of the log, newest first, so that "see the log" needs no shell. */
-export function showLog({ logLines }: Pick<AdminDeps, 'logLines'>): RequestHandler {
-  return (_req, res) => sendHtml(res, logView(logLines()));
-}
-
 /** Only what went wrong is marked: most lines say what is usual. */
 const BADGES = { error: 'badge bad', warn: 'badge warn', info: 'badge', debug: 'badge' } as const;
 
-/** A line keeps its element while it is there, so that text selected in it stays selected. */
-function logView(lines: ReturnType<AdminDeps['logLines']>): Html {
+/**
+ * The last lines of the log, newest first, so that "see the log" needs no shell. A line keeps its element while it is
+ * there, so that text selected in it stays selected.
+ */
+export function logView(lines: ReturnType<AdminDeps['logLines']>): Html {
   return html`<div class="card-head"><h2>Log</h2>${
     lines.length > 0 && html`<span class="note">${counted(lines.length, 'line')}, newest first</span>`
   }</div>

@@ -1,9 +1,8 @@
 /** The latest requests on the dashboard: who asked for what, and what became of it. They can be filtered and searched. */
-import type { RequestHandler } from 'express';
+import type { Request } from 'express';
 import { CATEGORIES, type Category } from '../category.ts';
 import type { TrafficClass } from '../observability/exchange.ts';
 import type { MetricsSample } from '../observability/metrics.ts';
-import { sendHtml } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { soughtIn } from './form.ts';
 import { CATEGORY_NAMES, counted, milliseconds, ratio, seconds } from './views/format.ts';
@@ -30,17 +29,19 @@ export const FILTERS = {
 } satisfies Record<string, Filter>;
 export const SHOWN_REQUESTS = Object.keys(FILTERS) as (keyof typeof FILTERS)[];
 
-export function showRequests({ metrics, toggles }: Pick<AdminDeps, 'metrics' | 'toggles'>): RequestHandler {
-  return (req, res) => {
-    const { show } = req.query;
-    const [, takes] = FILTERS[SHOWN_REQUESTS.find((name) => name === show) ?? 'all'];
-    const sought = soughtIn(req);
-    const all = CATEGORIES.flatMap((category) =>
-      metrics.recent(category).map((sample): Row => ({ ...sample, category })),
-    ).sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
-    const found = all.filter((row) => takes(row) && (sought === '' || textOf(row).includes(sought)));
-    sendHtml(res, requestsView({ all: all.length, found, capturing: toggles.payload }));
-  };
+/** The requests that the query asks for: `show` is their kind, and `search` a text in them. */
+export function requestsView(
+  { metrics, toggles }: Pick<AdminDeps, 'metrics' | 'toggles'>,
+  req: Request,
+): Html {
+  const { show } = req.query;
+  const [, takes] = FILTERS[SHOWN_REQUESTS.find((name) => name === show) ?? 'all'];
+  const sought = soughtIn(req);
+  const all = CATEGORIES.flatMap((category) =>
+    metrics.recent(category).map((sample): Row => ({ ...sample, category })),
+  ).sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0));
+  const found = all.filter((row) => takes(row) && (sought === '' || textOf(row).includes(sought)));
+  return listView(found, all.length, toggles.payload);
 }
 
 /** What a search looks at: all that a row shows but its figures. */
@@ -121,13 +122,8 @@ export const MEANINGS_OF_REQUESTS = COLUMNS.flatMap(({ name, meaning }) =>
   meaning === undefined ? [] : [[name, meaning] as const],
 );
 
-interface Requests {
-  all: number;
-  found: readonly Row[];
-  capturing: boolean;
-}
-
-function requestsView({ all, found, capturing }: Requests): Html {
+/** @param all how many requests there are, found or not */
+function listView(found: readonly Row[], all: number, capturing: boolean): Html {
   if (all === 0)
     return html`<p class="empty soft" data-key="empty">No requests yet. Try the <a href="playground">playground</a>.</p>`;
   const rows = found.slice(0, MOST);

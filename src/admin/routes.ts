@@ -1,56 +1,61 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
-import type { Router } from 'express';
+import type { Request, Router } from 'express';
 import { hasSession } from '../http/access/api-key.ts';
 import { pageHeaders, withoutSlash } from '../http/pages.ts';
 import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
-import { sendHtml } from './answer.ts';
+import { sendHtml, sendJson } from './answer.ts';
 import { downloadBody, playBody, replayCapture, showCapture } from './captures.ts';
-import { listCrashes, showCrashes } from './crashes.ts';
+import { crashesView, crashToWire } from './crashes.ts';
 import type { AdminDeps } from './deps.ts';
-import { changeModel, models, removeModel, resetAsrState } from './models.ts';
-import { clearPayload, observability, showLog, toggle } from './observability.ts';
-import { showRequests } from './requests.ts';
-import { showSettings } from './settings.ts';
-import { slot, stopSlot } from './slot.ts';
-import { showState } from './state.ts';
-import { metrics, series, showUpstreams, summaryView, takeSnapshot } from './traffic.ts';
+import { soughtIn } from './form.ts';
+import { changeModel, modelsView, removeModel, resetAsrState } from './models.ts';
+import { clearPayload, logView, observabilityView, toggle } from './observability.ts';
+import { requestsView } from './requests.ts';
+import { settingsView } from './settings.ts';
+import { slotView, stopSlot } from './slot.ts';
+import { stateView } from './state.ts';
+import { chartData, summaryView, upstreamsView } from './traffic.ts';
 import { dashboard } from './views/dashboard.ts';
+import type { Html } from './views/html.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
-  const { captures, cpuLevel, toggles, version } = deps;
+  const { captures, crashes, metrics, models, slot, version, cpuLevel, toggles } = deps;
   const row =
     (method: 'get' | 'post', chain: RouteRow['chain'] = []) =>
     (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain, handler });
   const get = row('get');
   const page = row('get', [withoutSlash]);
   const post = row('post');
+  const json = (path: string, body: (req: Request) => unknown) =>
+    get(path, (req, res) => sendJson(res, body(req)));
+  const fragment = (name: string, view: (req: Request) => Html | Promise<Html>) =>
+    get(`/admin/fragments/${name}`, async (req, res) => sendHtml(res, await view(req)));
+  const snapshot = () => metrics.snapshot(slot.status());
   return [
     page('/admin', (_req, res) => sendHtml(res, dashboard(hasSession(res)))),
 
-    get('/admin/api/metrics', metrics(deps)),
-    get('/admin/api/series', series(deps)),
-    get('/admin/api/crashes', listCrashes(deps)),
+    json('/admin/api/metrics', snapshot),
+    json('/admin/api/series', ({ query }) => chartData(metrics, query.only === 'rate')),
+    json('/admin/api/crashes', () => ({ crashes: crashes.list().map(crashToWire) })),
     post('/admin/api/observability/toggle', toggle(deps)),
     post('/admin/api/observability/clear-payload', clearPayload(deps)),
-    post('/admin/api/reset-asr-state', resetAsrState(deps.models)),
-    post('/admin/api/models/*id/pull', changeModel(deps.models, 'pull')),
-    post('/admin/api/models/*id/load', changeModel(deps.models, 'load')),
-    post('/admin/api/models/*id/unload', changeModel(deps.models, 'unload')),
-    post('/admin/api/models/*id/remove', removeModel(deps.models)),
+    post('/admin/api/reset-asr-state', resetAsrState(models)),
+    post('/admin/api/models/*id/pull', changeModel(models, 'pull')),
+    post('/admin/api/models/*id/load', changeModel(models, 'load')),
+    post('/admin/api/models/*id/unload', changeModel(models, 'unload')),
+    post('/admin/api/models/*id/remove', removeModel(models)),
     post('/admin/api/slot/stop', stopSlot(deps)),
 
-    get('/admin/fragments/state', showState(deps)),
-    get('/admin/fragments/summary', (_req, res) =>
-      sendHtml(res, summaryView(takeSnapshot(deps), { version, cpuLevel, counting: toggles.metrics })),
-    ),
-    get('/admin/fragments/slot', slot(deps)),
-    get('/admin/fragments/observability', observability(deps)),
-    get('/admin/fragments/models', models(deps.models)),
-    get('/admin/fragments/upstreams', showUpstreams(deps)),
-    get('/admin/fragments/log', showLog(deps)),
-    get('/admin/fragments/crashes', showCrashes(deps)),
-    get('/admin/fragments/requests', showRequests(deps)),
-    get('/admin/fragments/settings', showSettings(deps)),
+    fragment('state', stateView(deps)),
+    fragment('summary', () => summaryView(snapshot(), { version, cpuLevel, counting: toggles.metrics })),
+    fragment('slot', () => slotView(deps)),
+    fragment('observability', () => observabilityView(deps)),
+    fragment('models', () => modelsView(models)),
+    fragment('upstreams', async () => upstreamsView(await deps.upstreams.health())),
+    fragment('log', () => logView(deps.logLines())),
+    fragment('crashes', () => crashesView(crashes.list())),
+    fragment('requests', (req) => requestsView(deps, req)),
+    fragment('settings', (req) => settingsView(deps.settings, soughtIn(req))),
 
     page('/admin/captures/:requestId', showCapture(captures)),
     get('/admin/captures/:requestId/req.bin', downloadBody(captures, 'req.bin')),

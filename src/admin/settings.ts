@@ -1,21 +1,7 @@
 /** The settings on the dashboard: the value of each, and where it came from. What is typed filters them. */
-import type { RequestHandler } from 'express';
 import type { SettingGroup, ShownSetting } from '../config/shown-settings.ts';
-import { sendHtml } from './answer.ts';
-import type { AdminDeps } from './deps.ts';
-import { soughtIn } from './form.ts';
 import { counted } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
-
-export function showSettings({ settings }: Pick<AdminDeps, 'settings'>): RequestHandler {
-  return (req, res) => {
-    const sought = soughtIn(req);
-    const found = settings
-      .map((group) => ({ ...group, settings: group.settings.filter((one) => textOf(one).includes(sought)) }))
-      .filter((group) => group.settings.length > 0);
-    sendHtml(res, settingsView(found));
-  };
-}
 
 /** What a search looks at: all that a row shows. */
 const textOf = (setting: ShownSetting) =>
@@ -32,7 +18,11 @@ const SOURCES: Readonly<Record<ShownSetting['source'], string>> = {
   unset: 'not set',
 };
 
-function settingsView(groups: readonly SettingGroup[]): Html {
+/** @param sought a text in lower case; the settings without it are left out */
+export function settingsView(all: readonly SettingGroup[], sought: string): Html {
+  const groups = all
+    .map((group) => ({ ...group, settings: group.settings.filter((one) => textOf(one).includes(sought)) }))
+    .filter((group) => group.settings.length > 0);
   const count = groups.reduce((sum, { settings }) => sum + settings.length, 0);
   return html`<p class="note" role="status" data-key="count">${counted(count, 'setting')}</p>
 ${

@@ -1,7 +1,7 @@
 /** The inference slot on the dashboard: who holds it and who waits, and the button that stops that request and no other. */
 import type { RequestHandler } from 'express';
 import type { LiveStatus } from '../limits/live-places.ts';
-import { sendEither, sendHtml } from './answer.ts';
+import { sendEither } from './answer.ts';
 import type { AdminDeps, LiveNow, SlotAndLine, UploadNow } from './deps.ts';
 import { readForm } from './form.ts';
 import { button, outcome } from './views/actions.ts';
@@ -9,10 +9,6 @@ import { CATEGORY_NAMES, counted, duration, milliseconds } from './views/format.
 import { type Html, html } from './views/html.ts';
 
 type Deps = Pick<AdminDeps, 'slot' | 'log' | 'live' | 'uploads'>;
-
-export function slot(deps: Deps): RequestHandler {
-  return (_req, res) => sendHtml(res, slotView(deps));
-}
 
 /** With `request_id` it stops only that request, because meanwhile another one may have taken the slot. */
 export function stopSlot(deps: Deps): RequestHandler {
@@ -23,17 +19,12 @@ export function stopSlot(deps: Deps): RequestHandler {
     const stopped = (meant === undefined || meant === requestId) && slot.stopHolder();
     if (stopped) log.info('request stopped by the operator', { requestId });
     const said = stopped ? 'Stopping the request.' : 'The request had already ended. Nothing was stopped.';
-    sendEither(
-      req,
-      res,
-      () => slotView(deps, said),
-      () => ({ stopped }),
-    );
+    sendEither(req, res, slotView(deps, said), { stopped });
   };
 }
 
 /** Only the line with the holder is announced, because a screen reader would otherwise read every second. */
-function slotView({ slot, live, uploads }: Deps, said: string | null = null): Html {
+export function slotView({ slot, live, uploads }: Deps, said: string | null = null): Html {
   const { holder, requestId, heldForMs, waiting } = slot.status();
   const who = holder === null ? 'Free' : `Busy: ${CATEGORY_NAMES[holder].toLowerCase()}`;
   return html`<div class="card-head"><h2>Inference slot</h2>${

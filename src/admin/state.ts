@@ -1,7 +1,5 @@
 /** The first line of the dashboard: what is wrong now and since when. The title and icon of the tab show it, too. */
-import type { RequestHandler } from 'express';
 import { keptFor } from '../kept-answer.ts';
-import { sendHtml } from './answer.ts';
 import type { AdminDeps, Trouble } from './deps.ts';
 import { CATEGORY_NAMES, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
@@ -29,13 +27,14 @@ const CRASH_SHOWN_MS = 24 * 3_600_000;
 /** Probing upstreams and reading crashes from disk is slow, so the result is kept for several polls. */
 const KEPT_MS = 8000;
 
-export function showState(deps: Deps): RequestHandler {
+/** Returns what makes the line. */
+export function stateView(deps: Deps): () => Promise<Html> {
   const startedAt = new Date(Date.now() - performance.now());
   const slowly = keptFor(KEPT_MS, () => slowTroubles(deps, startedAt));
-  return async (_req, res) => {
+  return async () => {
     const troubles = [...heldLong(deps), ...(await slowly()), ...deps.watch.troubles(), ...quick(deps)];
     troubles.sort((a, b) => RANK[a.level] - RANK[b.level]);
-    sendHtml(res, stateView(troubles, deps.slot.status().holder !== null));
+    return verdict(troubles, deps.slot.status().holder !== null);
   };
 }
 
@@ -165,7 +164,7 @@ const SHOWN = 6;
  * A screen reader reads all of it whenever it changes. So it shows when a trouble began, not for how long it has lasted,
  * which would change with every poll.
  */
-function stateView(troubles: readonly Trouble[], isBusy: boolean): Html {
+function verdict(troubles: readonly Trouble[], isBusy: boolean): Html {
   const [worst] = troubles;
   const tab = worst?.level ?? (isBusy ? 'busy' : 'ok');
   const more = troubles.length - SHOWN;

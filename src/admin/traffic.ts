@@ -1,50 +1,20 @@
 /** The metrics on the dashboard: the snapshot and its sections, the data of the charts, and how the upstreams are. */
-import type { RequestHandler } from 'express';
 import { CATEGORIES, type Category } from '../category.ts';
 import type { CategorySnapshot, MetricsSnapshot } from '../observability/metrics.ts';
 import type { UpstreamHealth } from '../proxy/inventory.ts';
-import { sendHtml, sendJson } from './answer.ts';
 import type { AdminDeps } from './deps.ts';
 import { CATEGORY_NAMES, duration, milliseconds, percent, ratio } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 import { meanings } from './views/meanings.ts';
 
-type Deps = Pick<AdminDeps, 'metrics' | 'slot'>;
-
 const RATE_SPAN_SEC = 180;
 
-export function takeSnapshot({ metrics, slot }: Deps): MetricsSnapshot {
-  return metrics.snapshot(slot.status());
-}
-
-export function metrics(deps: Deps): RequestHandler {
-  return (_req, res) => sendJson(res, takeSnapshot(deps));
-}
-
-/** The data of the charts. `?only=rate` leaves out the last hour, which is long and changes slowly. */
-export function series({ metrics }: Deps): RequestHandler {
-  return (req, res) => {
-    const rate = { step_sec: 1, counts: metrics.perSecond(RATE_SPAN_SEC) };
-    sendJson(res, {
-      now_sec: Math.floor(Date.now() / 1000),
-      rate,
-      ...(req.query.only === 'rate' ? {} : { history: history(metrics) }),
-    });
-  };
-}
-
-function history(metrics: Deps['metrics']) {
-  const { stepSec, categories } = metrics.series();
-  const views = Object.entries(categories).map(([name, { latencyMs, rtfP50 }]) => {
-    const { p50, p95, p99 } = latencyMs;
-    const latency_ms = { p50: rounded(p50, 0), p95: rounded(p95, 0), p99: rounded(p99, 0) };
-    return [name, { latency_ms, rtf_p50: rounded(rtfP50, 3) }];
-  });
-  return { step_sec: stepSec, categories: Object.fromEntries(views) };
-}
-
-const rounded = (values: readonly (number | null)[], digits: number) =>
-  values.map((value) => (value === null ? null : Number(value.toFixed(digits))));
+/** The data of the charts. @param onlyRate leaves out the last hour, which is long and changes slowly */
+export const chartData = (metrics: AdminDeps['metrics'], onlyRate: boolean) => ({
+  now_sec: Math.floor(Date.now() / 1000),
+  rate: { step_sec: 1, counts: metrics.perSecond(RATE_SPAN_SEC) },
+  ...(!onlyRate && { history: metrics.series() }),
+});
 
 /** The section with a tile for each category, over the window of the metrics. */
 export interface Summary {
@@ -108,11 +78,7 @@ function figure(name: string, value: string | number, className = ''): Html {
 }
 
 /** The section of the upstreams: whether each serves, why not, and since when. */
-export function showUpstreams({ upstreams }: Pick<AdminDeps, 'upstreams'>): RequestHandler {
-  return async (_req, res) => sendHtml(res, upstreamsView(await upstreams.health()));
-}
-
-const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
+export const upstreamsView = (upstreams: readonly UpstreamHealth[]): Html =>
   html`<div class="card-head"><h2>Upstreams</h2><span class="note">the servers behind speech and chat</span></div>
 <div class="table-scroll" data-key="table" tabindex="0" role="region" aria-label="Upstreams"><table class="cards upstreams" role="table"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Upstream</th><th role="columnheader" scope="col">State</th><th role="columnheader" scope="col">For</th></tr></thead>
 <tbody role="rowgroup">${upstreams.map(upstreamRow)}</tbody></table></div>`;

@@ -81,17 +81,11 @@ export interface MetricsSnapshot {
   categories: Partial<Record<Category, CategorySnapshot>>;
 }
 
-/** The values of each step, oldest first. */
+/** The values of each step, oldest first, rounded for a chart. */
 export interface HistorySeries {
-  stepSec: number;
+  step_sec: number;
   categories: Partial<
-    Record<
-      Category,
-      {
-        latencyMs: { p50: Figure[]; p95: Figure[]; p99: Figure[] };
-        rtfP50: Figure[];
-      }
-    >
+    Record<Category, { latency_ms: { p50: Figure[]; p95: Figure[]; p99: Figure[] }; rtf_p50: Figure[] }>
   >;
 }
 
@@ -192,10 +186,7 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       windows.size === 0 ? null : perSecond([...windows.values()], second() - seconds, seconds),
     series() {
       const first = (Math.floor(second() / SERIES_STEP_SEC) + 1) * SERIES_STEP_SEC - SERIES_SPAN_SEC;
-      return {
-        stepSec: SERIES_STEP_SEC,
-        categories: each(({ window }) => historyOf(window, first)),
-      };
+      return { step_sec: SERIES_STEP_SEC, categories: each(({ window }) => historyOf(window, first)) };
     },
   };
 }
@@ -218,16 +209,16 @@ function historyOf(window: RollingWindow, first: number) {
   for (const measurement of window.measured(first, first + SERIES_SPAN_SEC - 1)) {
     steps[Math.floor((measurement.second - first) / SERIES_STEP_SEC)]?.push(measurement);
   }
-  const latency = steps.map((step) => percentiles(valuesOf(step, 'latencyMs'), [50, 95, 99]));
+  const of = (column: 'latencyMs' | 'rtf', rank: number, digits: number) =>
+    steps.map((step) => rounded(percentiles(valuesOf(step, column), [rank])[0], digits));
   return {
-    latencyMs: {
-      p50: latency.map(([p50]) => p50),
-      p95: latency.map(([, p95]) => p95),
-      p99: latency.map(([, , p99]) => p99),
-    },
-    rtfP50: steps.map((step) => percentiles(valuesOf(step, 'rtf'), [50])[0]),
+    latency_ms: { p50: of('latencyMs', 50, 0), p95: of('latencyMs', 95, 0), p99: of('latencyMs', 99, 0) },
+    rtf_p50: of('rtf', 50, 3),
   };
 }
+
+const rounded = (value: Figure, digits: number): Figure =>
+  value === null ? null : Number(value.toFixed(digits));
 
 function valuesOf(measured: readonly Measurement[], column: 'latencyMs' | 'slotWaitMs' | 'rtf'): number[] {
   return measured.map((one) => one[column] ?? Number.NaN).filter(Number.isFinite);

@@ -237,13 +237,13 @@ test('the history of the last hour comes in steps of 10 s for every window', () 
   metrics.record(exchange());
   at(3599);
   metrics.record(exchange({ latencyMs: 8, class: '5xx', status: 500 }));
-  const { stepSec, categories } = metrics.series();
-  assert.equal(stepSec, 10);
+  const { step_sec, categories } = metrics.series();
+  assert.equal(step_sec, 10);
   const asr = categories.asr;
-  assert.deepEqual([asr?.latencyMs.p50[0], asr?.latencyMs.p99[0], asr?.latencyMs.p95[359]], [1, 3, 8]);
-  assert.deepEqual([asr?.latencyMs.p50[1], asr?.rtfP50[0]], [null, 0.1]);
+  assert.deepEqual([asr?.latency_ms.p50[0], asr?.latency_ms.p99[0], asr?.latency_ms.p95[359]], [1, 3, 8]);
+  assert.deepEqual([asr?.latency_ms.p50[1], asr?.rtf_p50[0]], [null, 0.1]);
   at(3610);
-  assert.equal(metrics.series().categories.asr?.latencyMs.p50[0], null);
+  assert.equal(metrics.series().categories.asr?.latency_ms.p50[0], null);
 });
 
 test('a million requests take no memory, and a full snapshot little time', () => {
@@ -289,9 +289,9 @@ test('each percentile is of its own rank, in the snapshot and in the series', ()
     [latency_ms, slot_wait_ms, rtf, diarized],
     [spread, spread, { p50: 50, p95: 95 }, undefined],
   );
-  const { latencyMs, rtfP50 } = metrics.series().categories.asr ?? {};
+  const { latency_ms: latency, rtf_p50 } = metrics.series().categories.asr ?? {};
   assert.deepEqual(
-    [latencyMs?.p50.at(-1), latencyMs?.p95.at(-1), latencyMs?.p99.at(-1), rtfP50?.at(-1)],
+    [latency?.p50.at(-1), latency?.p95.at(-1), latency?.p99.at(-1), rtf_p50?.at(-1)],
     [50, 95, 99, 50],
   );
 });
