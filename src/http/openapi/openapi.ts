@@ -132,6 +132,14 @@ const wordSchema = z.looseObject({
   probability: z.number().min(0).max(1).describe('the mean of the tokens’ probabilities'),
 });
 
+/** The language and the model that were chosen. */
+const chosen = {
+  language_code: z.string().describe('ISO 639'),
+  language_probability: z.number().min(0).max(1),
+  model: z.string(),
+  route: z.string().describe('`requested`, or `auto:` and the rule'),
+};
+
 export const verboseSchema = z
   .looseObject({
     task: z.enum(['transcribe', 'translate']),
@@ -142,10 +150,7 @@ export const verboseSchema = z
     words: z.array(wordSchema).optional(),
     ...spoken,
     usage,
-    language_code: z.string().describe('ISO 639'),
-    language_probability: z.number().min(0).max(1),
-    model: z.string(),
-    route: z.string().describe('`requested`, or `auto:` and the rule'),
+    ...chosen,
     track: z
       .int()
       .optional()
@@ -167,10 +172,7 @@ export const alignmentSchema = z
     words: z.array(wordSchema).describe('all words of the text; one that is not spoken has zero length'),
     segments: z.array(z.looseObject({ id: z.int(), start: sec('start'), end: sec('end'), text: z.string() })),
     usage,
-    language_code: z.string().describe('ISO 639'),
-    language_probability: z.number().min(0).max(1),
-    model: z.string(),
-    route: z.string().describe('`requested`, or `auto:` and the rule'),
+    ...chosen,
   })
   .meta({ id: 'Alignment' });
 

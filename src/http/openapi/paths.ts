@@ -53,8 +53,12 @@ const alignmentForm = z
 
 const audioFile = z.object({ audio_file: file });
 
-const RECOGNIZER =
-  'the weights of a model, which are fetched at its first request where SVC_MODEL_DOWNLOAD allows it';
+const RECOGNITION = {
+  needs: 'the weights of a model, which are fetched at its first request where SVC_MODEL_DOWNLOAD allows it',
+  takesSlot: true,
+  headers: RECOGNIZED,
+};
+const OF_UPLOADS = { 413: TOO_LARGE, 415: UNSUPPORTED, 503: UNAVAILABLE };
 const UPSTREAM_OF = {
   tts: 'a speech upstream (SVC_TTS_UPSTREAM_URL)',
   llm: 'a chat daemon (SVC_LLM_BACKEND_URL), and one of its models: GET /v1/models lists them',
@@ -62,9 +66,7 @@ const UPSTREAM_OF = {
 
 const transcription = (summary: string): Operation => ({
   summary,
-  needs: RECOGNIZER,
-  takesSlot: true,
-  headers: RECOGNIZED,
+  ...RECOGNITION,
   body: bodyOf('multipart/form-data', form, { model: 'auto', response_format: 'json' }),
   responses: {
     200: {
@@ -77,9 +79,7 @@ const transcription = (summary: string): Operation => ({
         },
       },
     },
-    413: TOO_LARGE,
-    415: UNSUPPORTED,
-    503: UNAVAILABLE,
+    ...OF_UPLOADS,
   },
 });
 
@@ -205,16 +205,9 @@ const speechToTextPaths = () =>
     '/v1/audio/alignments': {
       post: {
         summary: 'when each word of a given text is spoken',
-        needs: RECOGNIZER,
-        takesSlot: true,
-        headers: RECOGNIZED,
+        ...RECOGNITION,
         body: bodyOf('multipart/form-data', alignmentForm, { model: 'auto', text: 'Hello there.' }),
-        responses: {
-          200: json('the words', alignmentSchema),
-          413: TOO_LARGE,
-          415: UNSUPPORTED,
-          503: UNAVAILABLE,
-        },
+        responses: { 200: json('the words', alignmentSchema), ...OF_UPLOADS },
       },
     },
   });
@@ -224,39 +217,25 @@ const whisperAsrPaths = () =>
     '/asr': {
       post: {
         summary: 'speech to text, compatible with whisper-asr-webservice and Bazarr',
-        needs: RECOGNIZER,
-        takesSlot: true,
-        headers: RECOGNIZED,
+        ...RECOGNITION,
         query: asrQuery,
         body: bodyOf('multipart/form-data', audioFile, {}),
         responses: {
           200: {
             description: 'as output says',
-            content: {
-              'text/plain': { schema: z.string() },
-              'application/json': { schema: whisperSchema },
-            },
+            content: { 'text/plain': { schema: z.string() }, 'application/json': { schema: whisperSchema } },
           },
-          413: TOO_LARGE,
-          415: UNSUPPORTED,
-          503: UNAVAILABLE,
+          ...OF_UPLOADS,
         },
       },
     },
     '/detect-language': {
       post: {
         summary: 'the language of the first 30 s of speech',
-        needs: RECOGNIZER,
-        takesSlot: true,
-        headers: RECOGNIZED,
+        ...RECOGNITION,
         query: detectQuery,
         body: bodyOf('multipart/form-data', audioFile, {}),
-        responses: {
-          200: json('the language', detectedSchema),
-          413: TOO_LARGE,
-          415: UNSUPPORTED,
-          503: UNAVAILABLE,
-        },
+        responses: { 200: json('the language', detectedSchema), ...OF_UPLOADS },
       },
     },
   });
