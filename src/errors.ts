@@ -35,208 +35,167 @@ const KIND_OF_ANSWER: Readonly<Record<number, ErrorKind>> = {
 const kindOfAnswer = (status: number): ErrorKind =>
   KIND_OF_ANSWER[status] ?? (status < 500 ? 'malformed' : 'upstream');
 
-interface Row {
-  kind: ErrorKind;
-  /**
-   * What is wrong, then what to do about it, without a full stop. `{names}` are filled in. The sentence is shown to
-   * clients, so it holds no path of the server.
-   */
-  says: string;
-  /** A status of the same class that says more than the kind's (RFC 9110, section 15.5). */
-  status?: number;
-}
+/**
+ * @param says what is wrong, then what to do about it, without a full stop. `{names}` are filled in. The sentence is shown
+ *   to clients, so it holds no path of the server.
+ * @param status one of the same class that says more than the kind's (RFC 9110, section 15.5)
+ */
+const row = <const Sentence extends string>(kind: ErrorKind, says: Sentence, status?: number) => ({
+  kind,
+  says,
+  status: status ?? STATUS_OF_KIND[kind],
+});
 
 /** OpenAI's `error.code` for each failure. */
 export const ERRORS = {
   // The uploaded file.
-  missing_file: {
-    kind: 'malformed',
-    says: 'No file was sent as the multipart field "{field}", with a file name{other}',
-  },
-  empty_file: { kind: 'malformed', says: 'The file is empty' },
-  unsupported_format: { kind: 'malformed', says: 'The format of the file is not supported: {why}' },
-  no_audio_stream: { kind: 'malformed', says: 'The file has no audio stream' },
-  empty_audio: { kind: 'malformed', says: 'The file holds no audio samples' },
-  undecodable_audio: { kind: 'malformed', says: 'The audio cannot be decoded: {why}' },
-  audio_too_long: {
-    kind: 'malformed',
-    says: 'The audio is longer than the {maxSec} s that this server accepts (SVC_MAX_AUDIO_SEC)',
-  },
-  repeated_audio: {
-    kind: 'malformed',
-    says: 'The file repeats the same bytes, so it would play longer than what was sent',
-  },
-  file_too_large: { kind: 'too_large', says: 'The upload is larger than {maxMb} MiB (SVC_MAX_UPLOAD_MB)' },
+  missing_file: row(
+    'malformed',
+    'No file was sent as the multipart field "{field}", with a file name{other}',
+  ),
+  empty_file: row('malformed', 'The file is empty'),
+  unsupported_format: row('malformed', 'The format of the file is not supported: {why}'),
+  no_audio_stream: row('malformed', 'The file has no audio stream'),
+  empty_audio: row('malformed', 'The file holds no audio samples'),
+  undecodable_audio: row('malformed', 'The audio cannot be decoded: {why}'),
+  audio_too_long: row(
+    'malformed',
+    'The audio is longer than the {maxSec} s that this server accepts (SVC_MAX_AUDIO_SEC)',
+  ),
+  repeated_audio: row(
+    'malformed',
+    'The file repeats the same bytes, so it would play longer than what was sent',
+  ),
+  file_too_large: row('too_large', 'The upload is larger than {maxMb} MiB (SVC_MAX_UPLOAD_MB)'),
   // The fields of a request.
-  invalid_value: { kind: 'malformed', says: 'Field "{field}" cannot be {value}: {expected}' },
-  unknown_model: { kind: 'malformed', says: 'Unknown model "{model}"; the nearest are {nearest}' },
-  unsupported_language: {
-    kind: 'malformed',
-    says: '{model} does not know {name} ({language}); it knows {known}',
-  },
-  unsupported_translate: { kind: 'malformed', says: '{model} does not translate; {others} do' },
-  unsupported_alignment: { kind: 'malformed', says: '{model} does not align text; {others} do' },
+  invalid_value: row('malformed', 'Field "{field}" cannot be {value}: {expected}'),
+  unknown_model: row('malformed', 'Unknown model "{model}"; the nearest are {nearest}'),
+  unsupported_language: row('malformed', '{model} does not know {name} ({language}); it knows {known}'),
+  unsupported_translate: row('malformed', '{model} does not translate; {others} do'),
+  unsupported_alignment: row('malformed', '{model} does not align text; {others} do'),
   // Alignments.
-  text_too_long: {
-    kind: 'malformed',
-    says: 'The text is too long for its audio: {syllables} syllables for {seconds} s of speech',
-  },
-  no_speech: { kind: 'malformed', says: 'There is no speech in the audio to align the text with' },
+  text_too_long: row(
+    'malformed',
+    'The text is too long for its audio: {syllables} syllables for {seconds} s of speech',
+  ),
+  no_speech: row('malformed', 'There is no speech in the audio to align the text with'),
   // Live sessions.
-  input_audio_buffer_commit_empty: {
-    kind: 'malformed',
-    says: 'There is no speech to commit: send 0.1 s of audio first, or let the server find the turns',
-  },
-  input_audio_buffer_full: {
-    kind: 'malformed',
-    says: 'The buffer holds {seconds} s of uncommitted audio; commit or clear it',
-  },
-  unknown_event: { kind: 'malformed', says: 'There is no client event "{event}" in this session' },
-  conversation_already_has_active_response: {
-    kind: 'malformed',
-    says: 'The conversation already has an active response: {id}',
-  },
-  conversation_full: {
-    kind: 'malformed',
-    says: 'The conversation is full ({items} items, {bytes} bytes), and its session has "truncation": "disabled"',
-  },
-  response_cancel_not_active: {
-    kind: 'malformed',
-    says: 'Cancellation failed: no active response found',
-  },
-  item_create_duplicate_item_id: {
-    kind: 'malformed',
-    says: 'The conversation has an item with the id "{id}"',
-  },
-  item_create_invalid_previous_item_id: {
-    kind: 'malformed',
-    says: 'The conversation has no item "{id}" to put an item behind',
-  },
-  invalid_tool_call_id: { kind: 'malformed', says: "Tool call ID '{id}' not found in conversation" },
-  item_retrieve_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}"' },
-  item_delete_invalid_item_id: { kind: 'malformed', says: 'The conversation has no item "{id}" to delete' },
-  item_truncate_invalid_item_id: {
-    kind: 'malformed',
-    says: 'The conversation has no message "{id}" with audio of the assistant',
-  },
-  session_idle: { kind: 'cancelled', says: 'The client sent no audio for {seconds} s' },
-  session_expired: {
-    kind: 'cancelled',
-    says: 'The session has reached the limit of {hours} h',
-  },
-  upgrade_required: {
-    kind: 'malformed',
-    status: 426,
-    says: 'This address is a WebSocket, and the request has no Upgrade header: use a WebSocket client; a reverse proxy has to pass Upgrade on (docs/proxies.md)',
-  },
-  too_many_sessions: {
-    kind: 'network',
-    says: 'Too many live sessions are open (SVC_MAX_LIVE_SESSIONS)',
-  },
+  input_audio_buffer_commit_empty: row(
+    'malformed',
+    'There is no speech to commit: send 0.1 s of audio first, or let the server find the turns',
+  ),
+  input_audio_buffer_full: row(
+    'malformed',
+    'The buffer holds {seconds} s of uncommitted audio; commit or clear it',
+  ),
+  unknown_event: row('malformed', 'There is no client event "{event}" in this session'),
+  conversation_already_has_active_response: row(
+    'malformed',
+    'The conversation already has an active response: {id}',
+  ),
+  conversation_full: row(
+    'malformed',
+    'The conversation is full ({items} items, {bytes} bytes), and its session has "truncation": "disabled"',
+  ),
+  response_cancel_not_active: row('malformed', 'Cancellation failed: no active response found'),
+  item_create_duplicate_item_id: row('malformed', 'The conversation has an item with the id "{id}"'),
+  item_create_invalid_previous_item_id: row(
+    'malformed',
+    'The conversation has no item "{id}" to put an item behind',
+  ),
+  invalid_tool_call_id: row('malformed', "Tool call ID '{id}' not found in conversation"),
+  item_retrieve_invalid_item_id: row('malformed', 'The conversation has no item "{id}"'),
+  item_delete_invalid_item_id: row('malformed', 'The conversation has no item "{id}" to delete'),
+  item_truncate_invalid_item_id: row(
+    'malformed',
+    'The conversation has no message "{id}" with audio of the assistant',
+  ),
+  session_idle: row('cancelled', 'The client sent no audio for {seconds} s'),
+  session_expired: row('cancelled', 'The session has reached the limit of {hours} h'),
+  upgrade_required: row(
+    'malformed',
+    'This address is a WebSocket, and the request has no Upgrade header: use a WebSocket client; a reverse proxy has to pass Upgrade on (docs/proxies.md)',
+    426,
+  ),
+  too_many_sessions: row('network', 'Too many live sessions are open (SVC_MAX_LIVE_SESSIONS)'),
   // Wyoming.
-  invalid_message: { kind: 'malformed', says: 'The message cannot be read: {why}' },
-  unexpected_event: { kind: 'malformed', says: 'The event "{event}" comes {when}' },
-  speech_too_long: {
-    kind: 'malformed',
-    says: 'No audio-stop came within {seconds} s of audio; send longer audio over HTTP',
-  },
+  invalid_message: row('malformed', 'The message cannot be read: {why}'),
+  unexpected_event: row('malformed', 'The event "{event}" comes {when}'),
+  speech_too_long: row(
+    'malformed',
+    'No audio-stop came within {seconds} s of audio; send longer audio over HTTP',
+  ),
   // The body and its form.
-  invalid_content_type: {
-    kind: 'malformed',
-    says: 'Send a multipart/form-data body with the field "{field}"',
-  },
-  invalid_form: { kind: 'malformed', says: 'The form cannot be read: {why}' },
-  body_too_large: { kind: 'too_large', says: 'The body is too large' },
-  unsupported_media_type: {
-    kind: 'malformed',
-    status: 415,
-    says: 'The {what} of the body is not supported: {expected}',
-  },
+  invalid_content_type: row('malformed', 'Send a multipart/form-data body with the field "{field}"'),
+  invalid_form: row('malformed', 'The form cannot be read: {why}'),
+  body_too_large: row('too_large', 'The body is too large'),
+  unsupported_media_type: row('malformed', 'The {what} of the body is not supported: {expected}', 415),
   // The request itself.
-  bad_request: { kind: 'malformed', says: 'The request cannot be understood' },
-  request_timeout: { kind: 'malformed', status: 408, says: 'The request did not arrive in time' },
-  precondition_failed: { kind: 'malformed', status: 412, says: 'The file does not match the condition' },
-  range_not_satisfiable: { kind: 'malformed', status: 416, says: 'The file has no such range' },
-  expectation_failed: {
-    kind: 'malformed',
-    status: 417,
-    says: 'The only supported expectation is Expect: 100-continue',
-  },
-  headers_too_large: { kind: 'malformed', status: 431, says: 'The request headers are too large' },
+  bad_request: row('malformed', 'The request cannot be understood'),
+  request_timeout: row('malformed', 'The request did not arrive in time', 408),
+  precondition_failed: row('malformed', 'The file does not match the condition', 412),
+  range_not_satisfiable: row('malformed', 'The file has no such range', 416),
+  expectation_failed: row('malformed', 'The only supported expectation is Expect: 100-continue', 417),
+  headers_too_large: row('malformed', 'The request headers are too large', 431),
   // Access and addresses.
-  invalid_api_key: {
-    kind: 'unauthorized',
-    says: 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)',
-  },
-  invalid_client_secret: {
-    kind: 'unauthorized',
-    says: 'A client secret opens only /v1/realtime, and expires: POST /v1/realtime/client_secrets makes another',
-  },
-  too_many_keys: {
-    kind: 'unauthorized',
-    status: 429,
-    says: 'Wrong key, after too many wrong keys from this address; try again in {seconds} s',
-  },
-  cross_site: {
-    kind: 'forbidden',
-    says: 'Pages from other sites may not do this (SVC_CORS_ORIGINS lists those that may)',
-  },
-  unknown_host: {
-    kind: 'forbidden',
-    says: 'The Host header does not name this server (SVC_ALLOWED_HOSTS adds names)',
-  },
-  model_not_allowed: {
-    kind: 'forbidden',
-    says: 'Requests may not use {model} on this server (SVC_MODEL_ALLOW lists the models they may use)',
-  },
-  not_found: { kind: 'not_found', says: 'There is no {method} {path}{hint}' },
-  model_not_found: { kind: 'not_found', says: 'No model "{model}" can serve requests here' },
-  capture_not_found: {
-    kind: 'not_found',
-    says: 'There is no capture of this request on disk: it was never written, or it was deleted',
-  },
-  not_replayable: { kind: 'malformed', says: 'The capture cannot be replayed: {why}' },
-  method_not_allowed: { kind: 'method_not_allowed', says: '{method} is not allowed here; use {allowed}' },
+  invalid_api_key: row('unauthorized', 'A valid key is needed: Authorization: Bearer <key> (SVC_API_KEY)'),
+  invalid_client_secret: row(
+    'unauthorized',
+    'A client secret opens only /v1/realtime, and expires: POST /v1/realtime/client_secrets makes another',
+  ),
+  too_many_keys: row(
+    'unauthorized',
+    'Wrong key, after too many wrong keys from this address; try again in {seconds} s',
+    429,
+  ),
+  cross_site: row(
+    'forbidden',
+    'Pages from other sites may not do this (SVC_CORS_ORIGINS lists those that may)',
+  ),
+  unknown_host: row('forbidden', 'The Host header does not name this server (SVC_ALLOWED_HOSTS adds names)'),
+  model_not_allowed: row(
+    'forbidden',
+    'Requests may not use {model} on this server (SVC_MODEL_ALLOW lists the models they may use)',
+  ),
+  not_found: row('not_found', 'There is no {method} {path}{hint}'),
+  model_not_found: row('not_found', 'No model "{model}" can serve requests here'),
+  capture_not_found: row(
+    'not_found',
+    'There is no capture of this request on disk: it was never written, or it was deleted',
+  ),
+  not_replayable: row('malformed', 'The capture cannot be replayed: {why}'),
+  method_not_allowed: row('method_not_allowed', '{method} is not allowed here; use {allowed}'),
   // The client is gone, so these appear only in the log.
-  client_left: { kind: 'cancelled', says: 'The client closed the request' },
-  client_stalled: { kind: 'cancelled', says: 'The client {what}' },
+  client_left: row('cancelled', 'The client closed the request'),
+  client_stalled: row('cancelled', 'The client {what}'),
   // The slot.
-  slot_busy: { kind: 'network', says: 'The inference slot is busy ({holder}); retry in {seconds} s' },
-  held_too_long: {
-    kind: 'network',
-    says: 'The request held the slot for more than {seconds} s (SVC_MAX_HOLD_SEC)',
-  },
-  overloaded: { kind: 'network', says: 'Too many requests are being received at once' },
-  storage_unavailable: {
-    kind: 'network',
-    says: 'The server cannot store the upload: its disk is full or not writable',
-  },
-  stopped_by_operator: { kind: 'network', says: 'The operator stopped this request' },
-  shutting_down: { kind: 'network', says: 'The gateway is shutting down' },
+  slot_busy: row('network', 'The inference slot is busy ({holder}); retry in {seconds} s'),
+  held_too_long: row('network', 'The request held the slot for more than {seconds} s (SVC_MAX_HOLD_SEC)'),
+  overloaded: row('network', 'Too many requests are being received at once'),
+  storage_unavailable: row('network', 'The server cannot store the upload: its disk is full or not writable'),
+  stopped_by_operator: row('network', 'The operator stopped this request'),
+  shutting_down: row('network', 'The gateway is shutting down'),
   // Engine and weights.
-  out_of_memory: { kind: 'network', says: 'The server has run out of memory or threads for this request' },
-  model_too_large: {
-    kind: 'network',
-    says: '{model} needs about {neededMb} MiB, and models may use {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
-  },
-  backend_unavailable: {
-    kind: 'network',
-    says: 'The {provider} backend is not available: the native engine could not be loaded; the start log says why',
-  },
-  model_not_installed: { kind: 'network', says: 'The weights of {model} are not on this server: {why}' },
-  download_failed: { kind: 'network', says: 'The weights of {model} could not be downloaded' },
-  not_importable: { kind: 'malformed', says: 'The weights cannot be imported: {why}' },
+  out_of_memory: row('network', 'The server has run out of memory or threads for this request'),
+  model_too_large: row(
+    'network',
+    '{model} needs about {neededMb} MiB, and models may use {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
+  ),
+  backend_unavailable: row(
+    'network',
+    'The {provider} backend is not available: the native engine could not be loaded; the start log says why',
+  ),
+  model_not_installed: row('network', 'The weights of {model} are not on this server: {why}'),
+  download_failed: row('network', 'The weights of {model} could not be downloaded'),
+  not_importable: row('malformed', 'The weights cannot be imported: {why}'),
   // The upstreams.
-  upstream_unreachable: { kind: 'network', says: 'The {upstream} cannot be reached ({why}): {hint}' },
-  upstream_failed: { kind: 'upstream', says: 'The {upstream} failed: {why}' },
+  upstream_unreachable: row('network', 'The {upstream} cannot be reached ({why}): {hint}'),
+  upstream_failed: row('upstream', 'The {upstream} failed: {why}'),
   /** Kind and status are those of the answer, and the members of a JSON object stay. */
-  upstream_error: { kind: 'upstream', says: 'The {upstream} answered {status}: {why}' },
-  upstream_timeout: { kind: 'upstream', says: 'The {upstream} did not answer in time: {why}' },
-  internal_error: {
-    kind: 'internal',
-    says: 'The gateway failed; its log has the details under the request id',
-  },
-} as const satisfies Record<string, Row>;
+  upstream_error: row('upstream', 'The {upstream} answered {status}: {why}'),
+  upstream_timeout: row('upstream', 'The {upstream} did not answer in time: {why}'),
+  internal_error: row('internal', 'The gateway failed; its log has the details under the request id'),
+};
 
 export type ErrorCode = keyof typeof ERRORS;
 /** The codes as a non-empty tuple, which is the form that zod's `enum` takes. */
@@ -291,7 +250,7 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly answered: UpstreamAnswer | undefined;
 
   constructor(code: Code, values: Values<Code>, options: GatewayErrorOptions = {}) {
-    const { kind, says, status }: Row = ERRORS[code];
+    const { kind, says, status } = ERRORS[code];
     // A refusal is identified by its code. Collecting a stack for each would be the most expensive part of refusing,
     // and refusals are most frequent when the gateway has the least time.
     const { stackTraceLimit } = Error;
@@ -302,7 +261,7 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
     const { answered } = options;
     this.answered = answered;
     this.kind = answered === undefined ? kind : kindOfAnswer(answered.status);
-    this.status = answered?.status ?? status ?? STATUS_OF_KIND[kind];
+    this.status = answered?.status ?? status;
     this.provider = options.provider ?? 'voxgate';
     this.param = options.param ?? null;
     this.retryAfterSec = options.retryAfterSec;
