@@ -25,68 +25,17 @@ const MESSAGE_CHARS = 200;
 /** A measured value; null when nothing was measured. */
 type Figure = number | null;
 
-export interface MetricsSample {
-  request_id: string;
-  /** The time of arrival, ISO 8601 in UTC. */
-  at: string;
-  model: string | null;
-  status: number;
-  class: TrafficClass;
-  latency_ms: number;
-  slot_wait_ms: number | null;
-  /** The part of `slot_wait_ms` for which a request with `Prefer: wait` waited. */
-  waited_ms?: number | undefined;
-  audio_sec?: number | undefined;
-  rtf?: number | undefined;
-  speakers?: number | undefined;
-  route?: string | undefined;
-  /** The name of the key that the request had. */
-  key?: string | undefined;
-  /** The address of the client. */
-  client_ip?: string | undefined;
-  /** The code of a failure, and what the client was told, cut to 200 characters. */
-  code?: string | undefined;
-  message?: string | undefined;
-  provider: string;
-}
-
-export interface CategorySnapshot {
-  total: number;
-  counts: Record<TrafficClass, number>;
-  /** (4xx + 5xx) / (2xx + 4xx + 5xx), the share of errors among the requests served; 0 when there were none. */
-  error_rate: number;
-  latency_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
-  slot_wait_ms: { p50: Figure; p95: Figure; p99: Figure; max: Figure };
-  audio_seconds: number;
-  rtf: { p50: Figure; p95: Figure };
-  /** The requests whose speakers were told apart; absent when there were none. */
-  diarized?: number;
-  /** Present only when the percentiles do not cover the whole window. */
-  window_truncated?: true;
-  /** The last 50 requests of every class, newest first, also when they are older than the window. */
-  recent: MetricsSample[];
-}
+/** A request, as it stands in a snapshot. */
+export type MetricsSample = ReturnType<typeof toSample>;
+/** The figures of a category in the window. */
+export type CategorySnapshot = ReturnType<typeof summarize>;
 
 export interface MetricsSnapshot {
   uptime_sec: number;
   window_sec: number;
-  slot: {
-    held: boolean;
-    holder: Category | null;
-    held_for_ms: number;
-    /** The requests that asked to wait, in the order in which they will be served. */
-    waiting: { position: number; category: Category; request_id: string; waited_ms: number }[];
-  };
+  slot: ReturnType<typeof slotToWire>;
   /** The categories that had traffic since the start. */
   categories: Partial<Record<Category, CategorySnapshot>>;
-}
-
-/** The values of each step, oldest first, rounded for a chart. */
-export interface HistorySeries {
-  step_sec: number;
-  categories: Partial<
-    Record<Category, { latency_ms: { p50: Figure[]; p95: Figure[]; p99: Figure[] }; rtf_p50: Figure[] }>
-  >;
 }
 
 /** The state of the slot and of the line before it. */
@@ -104,8 +53,8 @@ export interface Metrics {
   recent(category: Category): readonly MetricsSample[];
   /** The requests of all categories in each of the last complete seconds, oldest first; null before the first one. */
   perSecond(seconds: number): Record<TrafficClass, number[]> | null;
-  /** The last hour in steps of 10 s, of which the last is the current one. */
-  series(): HistorySeries;
+  /** The last hour in steps of 10 s, oldest first, of which the last is the current one; rounded for a chart. */
+  series(): { step_sec: number; categories: Partial<Record<Category, ReturnType<typeof historyOf>>> };
 }
 
 export interface MetricsOptions {
@@ -121,9 +70,12 @@ interface Window {
   recent: MetricsSample[];
 }
 
-export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOptions): Metrics {
-  const clock = now ?? (() => performance.now());
-  const second = () => Math.floor(clock() / 1000);
+export function createMetrics({
+  windowSec,
+  capacity = 32_768,
+  now = () => performance.now(),
+}: MetricsOptions): Metrics {
+  const second = () => Math.floor(now() / 1000);
   const windows = new Map<Category, Window>();
 
   const begin = (category: Category): Window => {
@@ -161,23 +113,13 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
       recent.unshift(toSample(exchange));
       if (recent.length > MAX_SAMPLES) recent.pop();
     },
-    snapshot({ holder, heldForMs, waiting }) {
+    snapshot(slot) {
       const to = second();
       const from = to - windowSec + 1;
       return {
-        uptime_sec: Math.round(clock()) / 1000,
+        uptime_sec: Math.round(now()) / 1000,
         window_sec: windowSec,
-        slot: {
-          held: holder !== null,
-          holder,
-          held_for_ms: heldForMs,
-          waiting: waiting.map(({ category, requestId, waitedMs }, before) => ({
-            position: before + 1,
-            category,
-            request_id: requestId,
-            waited_ms: waitedMs,
-          })),
-        },
+        slot: slotToWire(slot),
         categories: each((entry) => summarize(entry, from, to)),
       };
     },
@@ -190,6 +132,19 @@ export function createMetrics({ windowSec, capacity = 32_768, now }: MetricsOpti
     },
   };
 }
+
+const slotToWire = ({ holder, heldForMs, waiting }: SlotNow) => ({
+  held: holder !== null,
+  holder,
+  held_for_ms: heldForMs,
+  /** The requests that asked to wait, in the order in which they will be served. */
+  waiting: waiting.map(({ category, requestId, waitedMs }, before) => ({
+    position: before + 1,
+    category,
+    request_id: requestId,
+    waited_ms: waitedMs,
+  })),
+});
 
 function perSecond(windows: readonly Window[], from: number, seconds: number) {
   const counted = Array.from({ length: seconds }, (_, i) =>
@@ -224,7 +179,7 @@ function valuesOf(measured: readonly Measurement[], column: 'latencyMs' | 'slotW
   return measured.map((one) => one[column] ?? Number.NaN).filter(Number.isFinite);
 }
 
-function summarize({ window, recent }: Window, from: number, to: number): CategorySnapshot {
+function summarize({ window, recent }: Window, from: number, to: number) {
   const { counts, audioSec, diarized } = window.sum(from, to);
   const measured = window.measured(from, to);
   const total = TRAFFIC_CLASSES.reduce((sum, name) => sum + counts[name], 0);
@@ -238,22 +193,27 @@ function summarize({ window, recent }: Window, from: number, to: number): Catego
   return {
     total,
     counts,
+    /** (4xx + 5xx) / (2xx + 4xx + 5xx), the share of errors among the requests served; 0 when there were none. */
     error_rate: served === 0 ? 0 : errors / served,
     latency_ms: spread('latencyMs'),
     slot_wait_ms: spread('slotWaitMs'),
     audio_seconds: Math.round(audioSec * 1000) / 1000,
     rtf: { p50, p95 },
-    ...(diarized > 0 ? { diarized } : {}),
-    ...(window.truncatedSince(from) ? { window_truncated: true as const } : {}),
+    /** The requests whose speakers were told apart; absent when there were none. */
+    ...(diarized > 0 && { diarized }),
+    /** Only when the percentiles do not cover the whole window. */
+    ...(window.truncatedSince(from) && { window_truncated: true }),
+    /** The last 50 requests of every class, newest first, also when they are older than the window. */
     recent: recent.slice(0, RECENT),
   };
 }
 
 /** JSON leaves out the undefined members. */
-function toSample(exchange: Exchange): MetricsSample {
+function toSample(exchange: Exchange) {
   const { waitedMs, errorMessage } = exchange;
   return {
     request_id: exchange.requestId,
+    /** The time of arrival, ISO 8601 in UTC. */
     at: exchange.at.toISOString(),
     // A client may send any name, and the recent samples must stay small.
     model: exchange.model?.slice(0, MODEL_NAME_CHARS) ?? null,
@@ -261,13 +221,16 @@ function toSample(exchange: Exchange): MetricsSample {
     class: exchange.class,
     latency_ms: exchange.latencyMs,
     slot_wait_ms: exchange.slotWaitMs ?? null,
+    /** The part of `slot_wait_ms` for which a request with `Prefer: wait` waited. */
     waited_ms: waitedMs === undefined ? undefined : Math.round(waitedMs),
     audio_sec: exchange.audioSec,
     rtf: exchange.rtf,
     speakers: exchange.speakers,
     route: exchange.route,
+    /** The name of the key that the request had. */
     key: exchange.key,
     client_ip: exchange.clientIp,
+    /** The code of a failure, and what the client was told, cut to 200 characters. */
     code: exchange.errorCode,
     message: errorMessage === undefined ? undefined : excerpt(errorMessage, MESSAGE_CHARS),
     provider: exchange.provider,
