@@ -47,7 +47,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
     dir,
     log,
     makeRoom: retention.makeRoom,
-    fileOf: createFileOfLine(),
+    fileOf: (line) => fileOfDay(new Date(JSON.parse(line).ts)),
     ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
   });
   const tooSlow = 'The disk of the access log is too slow; lines are dropped';
@@ -124,7 +124,7 @@ function bounded(text: string | undefined): string | undefined {
   return text === undefined ? undefined : excerpt(text, BUDGETS.log.maxFieldCharacters);
 }
 
-/** `ts` must come first, because `createFileOfLine` reads the day there. JSON leaves out the undefined members. */
+/** JSON leaves out the undefined members. */
 function lineOf(exchange: Exchange, endedAt: Date): string {
   const record = {
     ts: endedAt.toISOString(),
@@ -159,20 +159,3 @@ function lineOf(exchange: Exchange, endedAt: Date): string {
 }
 
 const fileOfDay = (date: Date) => `access-${localDay(date)}.jsonl`;
-
-const TS_PREFIX = '{"ts":"';
-const TO_THE_MINUTE = TS_PREFIX.length + '2026-01-31T23:59'.length;
-
-/** Days begin at a full minute in every time zone, so the name is computed once a minute. */
-function createFileOfLine(): (line: string) => string {
-  let minute = '';
-  let name = '';
-  return (line) => {
-    const current = line.slice(TS_PREFIX.length, TO_THE_MINUTE);
-    if (current !== minute) {
-      minute = current;
-      name = fileOfDay(new Date(`${current}Z`));
-    }
-    return name;
-  };
-}
