@@ -14,23 +14,11 @@ import { classify, type Exchange } from '../observability/exchange.ts';
 import type { Instruments } from '../observability/instruments.ts';
 import { onceOver } from './server/client-signal.ts';
 
-export interface Notes {
-  readonly requestId: string;
-  category?: Category | undefined;
-  model?: string | undefined;
-  route?: string | undefined;
-  provider: string;
-  language?: string | undefined;
-  audioSec?: number | undefined;
-  rtf?: number | undefined;
-  speakers?: number | undefined;
-  diarizationSec?: number | undefined;
-  /** The time that a request with `Prefer: wait` waited for the slot. */
-  waitedMs?: number | undefined;
+export interface Notes
+  extends Pick<Exchange, 'requestId' | 'category' | 'model' | 'route' | 'provider' | 'language' | 'audioSec'>,
+    Pick<Exchange, 'rtf' | 'speakers' | 'diarizationSec' | 'waitedMs' | 'key'> {
   /** The failure. Set it before destroying the connection, or the request counts as one that its client left. */
   error?: GatewayError | undefined;
-  /** The name of the key that the request had; undefined without one, and for a key that has none. */
-  key?: string | undefined;
   /** Called when the request has taken the slot. */
   slotTaken(): void;
   /** Called for every chunk of the body that is read. */

@@ -52,7 +52,7 @@ export interface Exchange {
   errorCode?: string | undefined;
   /** What the client was told. */
   errorMessage?: string | undefined;
-  /** The name of the key that the request had. */
+  /** The name of the key that the request had; absent without one, and for a key that has none. */
   key?: string | undefined;
 }
 
