@@ -3,9 +3,30 @@ import type { Logger } from 'winston';
 import type { Closable, ModelCache } from '../engine/cache.ts';
 import { excerpt, fullMessage, GatewayError } from '../errors.ts';
 import { publishedFile } from '../models/hub.ts';
+import type { ModelProgress } from '../models/source.ts';
 import type { ModelStore } from '../models/store.ts';
 import type { CatalogueModel } from '../models/weights.ts';
-import type { ModelActions, ModelStatus } from './deps.ts';
+
+/** A model as an operator sees it. */
+export interface ModelStatus {
+  id: string;
+  family: string;
+  installed: boolean;
+  /** The size of the weights on disk, or else of a download, in bytes. */
+  bytes: number;
+  state: 'absent' | 'loading' | 'resident';
+  /** What it takes in memory; 0 when it is not there, or cannot tell. */
+  memoryBytes: number;
+  /** The number of requests that use the model now. */
+  leases: number;
+  /** The time since the last use; null when the model is not resident or is in use. */
+  idleForMs: number | null;
+  /** The download or conversion under way; null without one. */
+  progress: ModelProgress | null;
+  /** Why the last pull or load from the dashboard failed; null after a success. */
+  failure: string | null;
+  failedAt: Date | null;
+}
 
 export interface ModelActionsOptions {
   catalogue: readonly CatalogueModel[];
@@ -22,18 +43,13 @@ export interface ModelActionsOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-export function createModelActions({
-  catalogue,
-  store,
-  cache,
-  helpers,
-  modelId,
-  downloads,
-  signal,
-  log,
-}: ModelActionsOptions): ModelActions {
+export type ModelActions = ReturnType<typeof createModelActions>;
+
+export function createModelActions(options: ModelActionsOptions) {
+  const { catalogue, store, cache, helpers, modelId, downloads, signal, log } = options;
   const failures = new Map<string, { says: string; at: Date }>();
 
+  /** The id of the model that requests with this name use now. @throws GatewayError `model_not_found` for any other name */
   const find = (name: string): string => {
     const id = modelId(name);
     if (id === undefined)
@@ -53,12 +69,13 @@ export function createModelActions({
   };
 
   return {
+    /** Whether a request downloads the weights that it needs. */
     downloads,
-    list() {
+    list(): ModelStatus[] {
       const entries = new Map(cache.entries().map((entry) => [entry.key, entry]));
       const activity = new Map(store.activity().map((progress) => [progress.id, progress]));
       const stored = new Map(store.list().map((model) => [model.id, model]));
-      return catalogue.map((model): ModelStatus => {
+      return catalogue.map((model) => {
         const entry = entries.get(model.id);
         return {
           id: model.id,
@@ -76,20 +93,25 @@ export function createModelActions({
       });
     },
     find,
-    pull(id) {
+    /** Starts a download and returns at once; `list` shows the progress. */
+    pull(id: string): void {
       begin(id, 'pulled', () => store.pull(id, { signal }));
     },
-    load(id) {
+    /** Starts to load the model into memory and returns at once. It needs no slot. */
+    load(id: string): void {
       begin(id, 'loaded', async () => {
         const lease = await cache.lease(id);
         await lease[Symbol.asyncDispose]();
       });
     },
-    unload: (id) => cache.evict(id) > 0,
-    remove(id) {
+    /** Unloads the model when no request uses it any more. True when it was resident. */
+    unload: (id: string) => cache.evict(id) > 0,
+    /** Starts to remove the weights from disk, and unloads the model when no request uses it any more. */
+    remove(id: string): void {
       cache.evict(id);
       begin(id, 'removed', () => store.remove(id, { signal }));
     },
+    /** Unloads every model (contract 3); `remaining` counts those that a request under way still uses. */
     reset() {
       const evicted = cache.evict();
       for (const helper of helpers) helper.evict(); // they are not counted, because the API does not list them

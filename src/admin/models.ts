@@ -2,8 +2,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { invalidValue } from '../errors.ts';
 import { sendEither } from './answer.ts';
-import type { ModelActions, ModelStatus } from './deps.ts';
 import { readForm } from './form.ts';
+import type { ModelActions, ModelStatus } from './model-actions.ts';
 import { type Action, button, outcome } from './views/actions.ts';
 import { bytes, counted, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';

@@ -15,12 +15,6 @@ export interface Watched {
   memoryBytes: number;
 }
 
-export interface Watch {
-  /** What is wrong with the machine now. */
-  troubles(): Trouble[];
-  stop(): void;
-}
-
 /** Reads the state of the machine. Tests pass other ones. */
 export interface Readings {
   /** Undefined for a folder that cannot be read. */
@@ -39,10 +33,7 @@ const LOW_BYTES = 1024 ** 3;
 
 type Found = Omit<Trouble, 'since'>;
 
-export function createWatch(
-  watched: Watched,
-  readings: Readings = MACHINE,
-): Watch & { check(): Promise<void> } {
+export function createWatch(watched: Watched, readings: Readings = MACHINE) {
   let found: Trouble[] = [];
   let pause: { trouble: Trouble; at: number } | null = null;
   let isChecking = false;
@@ -72,7 +63,8 @@ export function createWatch(
   timer.unref();
   return {
     check,
-    troubles() {
+    /** What is wrong with the machine now. */
+    troubles(): Trouble[] {
       const isRecent = pause !== null && performance.now() - pause.at < LATE_SHOWN_MS;
       return pause !== null && isRecent ? [...found, pause.trouble] : found;
     },

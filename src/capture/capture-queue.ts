@@ -10,15 +10,10 @@ const BATCH_BYTES = 1024 * 1024;
 
 export type Job = () => Promise<void>;
 
-export interface JobQueue {
-  /** Adds a job, unless it is already waiting. A job that is added while it runs will run again. */
-  add(job: Job): void;
-  /** Resolves when no job is left, including the jobs added meanwhile. */
-  idle(): Promise<void>;
-}
+export type JobQueue = ReturnType<typeof createJobQueue>;
 
 /** A queue that runs jobs one after the other, in the order in which they were added. Jobs must not reject. */
-export function createJobQueue(): JobQueue {
+export function createJobQueue() {
   const jobs = new Set<Job>();
   let running: Promise<void> | null = null;
 
@@ -32,31 +27,22 @@ export function createJobQueue(): JobQueue {
   }
 
   return {
-    add(job) {
+    /** Adds a job, unless it is already waiting. A job that is added while it runs will run again. */
+    add(job: Job): void {
       jobs.add(job);
       running ??= run();
     },
-    async idle() {
+    /** Resolves when no job is left, including the jobs added meanwhile. */
+    async idle(): Promise<void> {
       while (running !== null) await running;
     },
   };
 }
 
-/** The chunks of one body that are not on the disk yet. */
-export interface WaitingBody {
-  /** True after a chunk did not fit the budget. No later chunk is kept, so that the body is cut but has no hole. */
-  readonly isCut: boolean;
-  readonly isEmpty: boolean;
-  /** Keeps the chunk itself, not a copy. Returns false when the chunk is left out. */
-  push(chunk: Buffer): boolean;
-  /** Passes about 1 MiB from the front to `write`, and then gives its memory back, also when `write` rejects. */
-  flush(write: (batch: Buffer) => Promise<void>): Promise<void>;
-  clear(): void;
-  /** Drops what waits, and leaves out what comes. */
-  cut(): void;
-}
+export type WaitingBody = ReturnType<typeof createWaitingBody>;
 
-export function createWaitingBody(budget: ByteBudget): WaitingBody {
+/** The chunks of one body that are not on the disk yet. */
+export function createWaitingBody(budget: ByteBudget) {
   const chunks: Buffer[] = [];
   let isCut = false;
 
@@ -65,19 +51,22 @@ export function createWaitingBody(budget: ByteBudget): WaitingBody {
   }
 
   return {
-    get isCut() {
+    /** True after a chunk did not fit the budget. No later chunk is kept, so that the body is cut but has no hole. */
+    get isCut(): boolean {
       return isCut;
     },
-    get isEmpty() {
+    get isEmpty(): boolean {
       return chunks.length === 0;
     },
-    push(chunk) {
+    /** Keeps the chunk itself, not a copy. Returns false when the chunk is left out. */
+    push(chunk: Buffer): boolean {
       if (isCut || chunk.length === 0) return false;
       isCut = !budget.take(costOf(chunk));
       if (!isCut) chunks.push(chunk);
       return !isCut;
     },
-    async flush(write) {
+    /** Passes about 1 MiB from the front to `write`, and then gives its memory back, also when `write` rejects. */
+    async flush(write: (batch: Buffer) => Promise<void>): Promise<void> {
       if (chunks.length === 0) return;
       let bytes = 0;
       let count = 0;
@@ -93,7 +82,8 @@ export function createWaitingBody(budget: ByteBudget): WaitingBody {
       }
     },
     clear,
-    cut() {
+    /** Drops what waits, and leaves out what comes. */
+    cut(): void {
       isCut = true;
       clear();
     },

@@ -6,16 +6,7 @@ import type { Logger } from 'winston';
 import { planRemoval } from '../observability/retention.ts';
 import { listCaptures, removeCapture, removeEmptyDays } from './capture-folder.ts';
 
-export interface CaptureRetention {
-  /** Makes room for bytes that are about to be taken on the disk. False when there is none. */
-  take(bytes: number): Promise<boolean>;
-  /** Measures the folder again at the next call, because captures were removed meanwhile. */
-  remeasure(): void;
-  /** Sweeps now, or joins the sweep under way. It never rejects, and returns how many captures were removed. */
-  sweep(): Promise<number>;
-  /** Stops a sweep under way after its current capture. */
-  close(): Promise<void>;
-}
+export type CaptureRetention = ReturnType<typeof createCaptureRetention>;
 
 export interface CaptureRetentionOptions {
   dir: string;
@@ -31,7 +22,7 @@ const SWEEP_MS = 30 * 60_000;
 /** When captures must go, this part of the limit is made free, so that the folder is not listed for every chunk. */
 const SPARE_PART = 1 / 32;
 
-export function createCaptureRetention(options: CaptureRetentionOptions): CaptureRetention {
+export function createCaptureRetention(options: CaptureRetentionOptions) {
   const { dir, log, maxAgeMs, maxBytes, isOpen, now = Date.now } = options;
   /** Never less than what is on the disk; null until it is measured. */
   let used: number | null = null;
@@ -70,6 +61,7 @@ export function createCaptureRetention(options: CaptureRetentionOptions): Captur
     }
   }
 
+  /** Sweeps now, or joins the sweep under way. It never rejects, and returns how many captures were removed. */
   function sweep(): Promise<number> {
     sweeping ??= run().finally(() => {
       sweeping = null;
@@ -82,7 +74,8 @@ export function createCaptureRetention(options: CaptureRetentionOptions): Captur
   void sweep();
 
   return {
-    async take(bytes) {
+    /** Makes room for bytes that are about to be taken on the disk. False when there is none. */
+    async take(bytes: number): Promise<boolean> {
       if (maxBytes === Number.POSITIVE_INFINITY) return true;
       used ??= (await listCaptures(dir)).reduce((sum, capture) => sum + capture.bytes, 0);
       if (used + bytes > maxBytes) {
@@ -93,11 +86,13 @@ export function createCaptureRetention(options: CaptureRetentionOptions): Captur
       used += bytes;
       return true;
     },
-    remeasure() {
+    /** Measures the folder again at the next call, because captures were removed meanwhile. */
+    remeasure(): void {
       used = null;
     },
     sweep,
-    async close() {
+    /** Stops a sweep under way after its current capture. */
+    async close(): Promise<void> {
       closed = true;
       clearInterval(timer);
       await sweeping;

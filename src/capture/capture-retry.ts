@@ -8,13 +8,6 @@ import { join } from 'node:path';
 import type { Logger } from 'winston';
 import { makeFolder } from '../make-folder.ts';
 
-export interface CaptureRetry {
-  /** The disk has failed just now. */
-  failed(): void;
-  /** Somebody has switched capture on or off, which stays. */
-  cancel(): void;
-}
-
 export interface CaptureRetryOptions {
   dir: string;
   log: Logger;
@@ -27,7 +20,7 @@ export interface CaptureRetryOptions {
   spareBytes?: number;
 }
 
-export function createCaptureRetry(options: CaptureRetryOptions): CaptureRetry {
+export function createCaptureRetry(options: CaptureRetryOptions) {
   const { dir, log, resume, firstMs = 60_000, mostMs = 30 * 60_000 } = options;
   const { spareBytes = 64 * 1024 * 1024 } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -50,13 +43,15 @@ export function createCaptureRetry(options: CaptureRetryOptions): CaptureRetry {
     waitMs = Math.min(mostMs, 2 * waitMs);
   }
 
+  /** Somebody has switched capture on or off, which stays. */
   function cancel(): void {
     clearTimeout(timer);
     timer = undefined;
   }
 
   return {
-    failed() {
+    /** The disk has failed just now. */
+    failed(): void {
       cancel();
       if (performance.now() - resumedAt > mostMs) waitMs = firstMs;
       wait();

@@ -1,39 +1,22 @@
 /** Joins the instruments that watch the traffic: each exchange goes to every instrument that is switched on. */
 import type { Logger } from 'winston';
-import { type Capture, type CaptureWriter, createCapture, withoutVoices } from '../capture/capture.ts';
+import { createCapture, withoutVoices } from '../capture/capture.ts';
 import { createCaptureRetry } from '../capture/capture-retry.ts';
 import type { Config } from '../config/config.ts';
 import { createAccessLog, createStdoutLog } from './access-log.ts';
 import type { AnswerRecord } from './answer-record.ts';
 import type { Exchange } from './exchange.ts';
-import { createMetrics, type Metrics } from './metrics.ts';
-import { createPrometheus, type Prometheus, type PrometheusOptions } from './prometheus.ts';
+import { createMetrics } from './metrics.ts';
+import { createPrometheus, type PrometheusOptions } from './prometheus.ts';
 import type { Toggles } from './toggles.ts';
 
-export interface Instruments {
-  readonly metrics: Metrics;
-  readonly prometheus: Prometheus;
-  readonly toggles: Toggles;
-  readonly capture: Capture;
-  /** Records a request that is over. */
-  finished(exchange: Exchange): void;
-  /** Records an answer of a conversation that is over. */
-  answered(answer: AnswerRecord): void;
-  /** Begins to capture a request; null while capture is off. */
-  beginCapture(requestId: string, at: Date): CaptureWriter | null;
-  /** Why capture switched itself off, and when, since it was last on; null unless it did. */
-  captureFailure(): { at: Date; why: string } | null;
-  /** The folders that are written to now, by what is in them. */
-  folders(): Record<string, string>;
-  /** Resolves when everything is on disk. */
-  close(): Promise<void>;
-}
+export type Instruments = ReturnType<typeof createInstruments>;
 
 export interface InstrumentsDeps extends PrometheusOptions {
   log: Logger;
 }
 
-export function createInstruments(config: Config['observability'], deps: InstrumentsDeps): Instruments {
+export function createInstruments(config: Config['observability'], deps: InstrumentsDeps) {
   const { log } = deps;
   const metrics = createMetrics({ windowSec: config.metricsWindowSec });
   const prometheus = createPrometheus(deps);
@@ -54,26 +37,30 @@ export function createInstruments(config: Config['observability'], deps: Instrum
     prometheus,
     toggles,
     capture,
-    finished(exchange) {
+    /** Records a request that is over. */
+    finished(exchange: Exchange): void {
       if (toggles.metrics) {
         metrics.record(exchange);
         prometheus.record(exchange);
       }
       if (toggles.access_log && (config.logProbes || !isDullProbe(exchange))) accessLog.write(exchange);
     },
-    answered(answer) {
+    /** Records an answer of a conversation that is over. */
+    answered(answer: AnswerRecord): void {
       if (toggles.metrics) prometheus.answered(answer);
     },
-    beginCapture(requestId, at) {
-      if (!toggles.payload) return null;
-      return withoutVoices(capture.begin(requestId, at));
-    },
+    /** Begins to capture a request; null while capture is off. */
+    beginCapture: (requestId: string, at: Date) =>
+      toggles.payload ? withoutVoices(capture.begin(requestId, at)) : null,
+    /** Why capture switched itself off, and when, since it was last on; null unless it did. */
     captureFailure: failure,
-    folders: () => ({
+    /** The folders that are written to now, by what is in them. */
+    folders: (): Record<string, string> => ({
       ...(toggles.payload && { captures: config.payloadDir }),
       ...(toggles.access_log && config.logDir !== '-' && { 'the access log': config.logDir }),
     }),
-    async close() {
+    /** Resolves when everything is on disk. */
+    async close(): Promise<void> {
       retry.cancel();
       await Promise.all([capture.close(), accessLog.close()]);
       prometheus.close();
@@ -85,7 +72,7 @@ export function createInstruments(config: Config['observability'], deps: Instrum
 function createSwitchedCapture(config: Config['observability'], log: Logger) {
   const { metrics, accessLog, payload, payloadDir: dir } = config;
   let isOn = payload;
-  let failed: ReturnType<Instruments['captureFailure']> = null;
+  let failed: { at: Date; why: string } | null = null;
   const turn = (on: boolean) => {
     failed = null;
     isOn = on;

@@ -25,16 +25,9 @@ export interface LineFileOptions {
   retryMs?: number;
 }
 
-export interface LineFile {
-  /** Takes whole lines with their newline. It never emits an error. */
-  readonly stream: Writable;
-  /** Ends the waiting after a failed write. There is one last try, and then the lines are lost and counted. */
-  stopRetrying(): void;
-}
-
 const GATHER_MS = 100;
 
-export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: LineFileOptions): LineFile {
+export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: LineFileOptions) {
   const lastTry = new AbortController();
   let failing = false;
 
@@ -43,9 +36,9 @@ export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: L
 
   async function deliver(lines: string[]): Promise<void> {
     await pause(GATHER_MS); // gathers lines, because opening the file costs more than writing them
-    for (const [name, batch] of groupBy(lines, fileOf)) {
-      await persist(join(dir, name), Buffer.from(batch.join('')));
-    }
+    const texts = new Map<string, string>();
+    for (const line of lines) texts.set(fileOf(line), (texts.get(fileOf(line)) ?? '') + line);
+    for (const [name, text] of texts) await persist(join(dir, name), Buffer.from(text));
   }
 
   async function persist(path: string, data: Buffer): Promise<void> {
@@ -78,12 +71,16 @@ export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: L
     }
   }
 
+  /** Takes whole lines with their newline. It never emits an error. */
   const stream = new Writable({
     decodeStrings: false,
-    write: (line: string, _encoding, done) => void deliver([line]).then(() => done(), done),
     writev: (chunks, done) => void deliver(chunks.map(({ chunk }) => chunk)).then(() => done(), done),
   });
-  return { stream, stopRetrying: () => lastTry.abort() };
+  return {
+    stream,
+    /** Ends the waiting after a failed write. There is one last try, and then the lines are lost and counted. */
+    stopRetrying: () => lastTry.abort(),
+  };
 }
 
 async function openToAppend(path: string): Promise<FileHandle> {
@@ -94,15 +91,4 @@ async function openToAppend(path: string): Promise<FileHandle> {
     makeFolder(dirname(path));
     return await open(path, 'a', 0o640);
   }
-}
-
-function groupBy(lines: string[], keyOf: (line: string) => string): Map<string, string[]> {
-  const groups = new Map<string, string[]>();
-  for (const line of lines) {
-    const key = keyOf(line);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [line]);
-    else group.push(line);
-  }
-  return groups;
 }

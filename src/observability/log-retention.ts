@@ -8,14 +8,6 @@ import type { Logger } from 'winston';
 import { endOfLocalDay } from './local-day.ts';
 import { planRemoval } from './retention.ts';
 
-/** Neither function ever rejects. */
-export interface LogRetention {
-  /** Makes room for bytes that are about to be appended to this file. */
-  makeRoom(path: string, bytes: number): Promise<void>;
-  /** Removes what has become too old or too much while nothing is written. This file, that of today, stays. */
-  sweep(path: string): Promise<void>;
-}
-
 export interface LogRetentionOptions {
   maxBytes: number;
   maxAgeMs: number;
@@ -34,12 +26,8 @@ interface LogFile {
   bytes: number;
 }
 
-export function createLogRetention({
-  maxBytes,
-  maxAgeMs,
-  log,
-  now = Date.now,
-}: LogRetentionOptions): LogRetention {
+/** Neither of its functions ever rejects. */
+export function createLogRetention({ maxBytes, maxAgeMs, log, now = Date.now }: LogRetentionOptions) {
   let lastPath: string | null = null;
   /** Never less than what is on the disk. */
   let used = 0;
@@ -77,7 +65,8 @@ export function createLogRetention({
   }
 
   return {
-    async makeRoom(path, bytes) {
+    /** Makes room for bytes that are about to be appended to this file. */
+    async makeRoom(path: string, bytes: number): Promise<void> {
       try {
         const size = await stat(path).then(
           (info) => info.size,
@@ -92,7 +81,8 @@ export function createLogRetention({
         warn(path, error);
       }
     },
-    async sweep(path) {
+    /** Removes what has become too old or too much while nothing is written. This file, that of today, stays. */
+    async sweep(path: string): Promise<void> {
       try {
         await removeOldest(await listLog(dirname(path)), path, 0);
       } catch (error) {

@@ -17,13 +17,7 @@ export interface LogLine {
   level: 'error' | 'warn' | 'info' | 'debug';
 }
 
-export interface LogTail {
-  /** The newest first. */
-  lines(): LogLine[];
-  stop(): void;
-}
-
-export function createLogTail(log: winston.Logger, holdsKey: HoldsKey): LogTail {
+export function createLogTail(log: winston.Logger, holdsKey: HoldsKey) {
   const kept: LogLine[] = [];
   let number = 0;
   const keep = (line: string) => {
@@ -40,6 +34,7 @@ export function createLogTail(log: winston.Logger, holdsKey: HoldsKey): LogTail 
   });
   const transport = new winston.transports.Stream({ stream });
   log.add(transport);
+  /** The newest line comes first. */
   return { lines: () => [...kept], stop: () => void log.remove(transport) };
 }
 

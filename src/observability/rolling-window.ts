@@ -18,18 +18,6 @@ interface Counts {
   diarized: number;
 }
 
-export interface RollingWindow {
-  /** @param second must not fall from call to call */
-  count(second: number, as: TrafficClass, what: { audioSec: number; diarized: number }): void;
-  measure(measurement: Measurement): void;
-  /** The sums over the seconds `from` to `to`, both included. */
-  sum(from: number, to: number): Counts;
-  /** The measurements of the seconds `from` to `to`, both included, in no order. */
-  measured(from: number, to: number): Measurement[];
-  /** True when measurements of `from` or later have made room for newer ones. */
-  truncatedSince(from: number): boolean;
-}
-
 export interface RollingWindowOptions {
   /** The number of past seconds whose counts are kept. */
   spanSec: number;
@@ -37,7 +25,9 @@ export interface RollingWindowOptions {
   capacity: number;
 }
 
-export function createRollingWindow({ spanSec, capacity }: RollingWindowOptions): RollingWindow {
+export type RollingWindow = ReturnType<typeof createRollingWindow>;
+
+export function createRollingWindow({ spanSec, capacity }: RollingWindowOptions) {
   /** By second, oldest first. */
   const seconds = new Map<number, Counts>();
   const measurements: Measurement[] = [];
@@ -55,18 +45,24 @@ export function createRollingWindow({ spanSec, capacity }: RollingWindowOptions)
   }
 
   return {
-    count(second, as, { audioSec, diarized }) {
+    /** @param second must not fall from call to call */
+    count(
+      second: number,
+      as: TrafficClass,
+      { audioSec, diarized }: { audioSec: number; diarized: number },
+    ): void {
       const now = seconds.get(second) ?? begin(second);
       now.counts[as] += 1;
       now.audioSec += audioSec;
       now.diarized += diarized;
     },
-    measure(measurement) {
+    measure(measurement: Measurement): void {
       lastOverwritten = measurements[next]?.second ?? lastOverwritten;
       measurements[next] = measurement;
       next = (next + 1) % capacity;
     },
-    sum(from, to) {
+    /** The sums over the seconds `from` to `to`, both included. */
+    sum(from: number, to: number): Counts {
       const total = nothing();
       for (let second = from; second <= to; second += 1) {
         const one = seconds.get(second);
@@ -77,8 +73,11 @@ export function createRollingWindow({ spanSec, capacity }: RollingWindowOptions)
       }
       return total;
     },
-    measured: (from, to) => measurements.filter(({ second }) => second >= from && second <= to),
-    truncatedSince: (from) => lastOverwritten >= from,
+    /** The measurements of the seconds `from` to `to`, both included, in no order. */
+    measured: (from: number, to: number) =>
+      measurements.filter(({ second }) => second >= from && second <= to),
+    /** True when measurements of `from` or later have made room for newer ones. */
+    truncatedSince: (from: number) => lastOverwritten >= from,
   };
 }
 

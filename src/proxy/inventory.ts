@@ -28,16 +28,7 @@ export interface UpstreamHealth {
   since: Date;
 }
 
-/** Never rejects: an upstream that does not answer has no models. */
-export interface Inventory {
-  models(): Promise<UpstreamModel[]>;
-  /** How the upstreams are, as they were when they were asked last, at most two seconds ago. */
-  health(): Promise<UpstreamHealth[]>;
-  /** The name under which the upstream listed the model, when it was asked last; undefined for any other. */
-  nameOf(category: UpstreamHealth['category'], model: string): string | undefined;
-  /** The names of the speech upstream's voices: none where it has no list, and null while it cannot serve. */
-  voices(): Promise<string[] | null>;
-}
+export type Inventory = ReturnType<typeof createInventory>;
 
 interface InventoryLog {
   info(message: string, details: object): void;
@@ -61,11 +52,12 @@ const MAX_MODELS = 1000;
 /** Home Assistant gets each of them once for every language. */
 const MAX_VOICES = 200;
 
+/** None of its functions ever rejects: an upstream that does not answer has no models. */
 export function createInventory(
   config: Pick<Config, 'tts' | 'llm'>,
   log: InventoryLog,
   now = () => performance.now(),
-): Inventory {
+) {
   const listed = new Map<Answer['category'], ReadonlySet<string>>();
   const notice = createNotice(config, log);
   const answers = keptFor(
@@ -84,11 +76,17 @@ export function createInventory(
   const voices = keptFor(KEPT_FOR_MS, () => voicesOf(config.tts), now);
   return {
     models: async () => (await answers()).flatMap(({ models }) => models),
-    health: async () => (await answers()).map(({ models, names, ...health }) => health),
-    // Ollama takes a name without its tag for that of the tag `latest`.
-    nameOf: (category, model) =>
+    /** How the upstreams are, as they were when they were asked last, at most two seconds ago. */
+    health: async (): Promise<UpstreamHealth[]> =>
+      (await answers()).map(({ models, names, ...health }) => health),
+    /**
+     * The name under which the upstream listed the model, when it was asked last; undefined for any other. Ollama takes a
+     * name without its tag for that of the tag `latest`.
+     */
+    nameOf: (category: UpstreamHealth['category'], model: string) =>
       [model, `${model}:latest`].find((name) => listed.get(category)?.has(name) === true),
-    async voices() {
+    /** The names of the speech upstream's voices: none where it has no list, and null while it cannot serve. */
+    async voices(): Promise<string[] | null> {
       const speech = (await answers()).find(({ category }) => category === 'tts');
       return speech?.problem === null ? await voices() : null;
     },

@@ -12,14 +12,7 @@ import { errorEnvelope, noteFailure } from '../error-handler.ts';
 import { httpRefusal } from './refusals.ts';
 import { newRequestId } from './request-id.ts';
 
-export interface ParserErrors {
-  /** Remembers a response until it ends. */
-  watch(socket: Socket, res: Response): void;
-  /** The number of responses of a connection that have not ended yet. */
-  unanswered(socket: Socket): number;
-  /** The listener for the server's `clientError`. @param req the request at fault, if its head could be read */
-  answer(error: NodeJS.ErrnoException, socket: Socket, req?: IncomingMessage): void;
-}
+export type ParserErrors = ReturnType<typeof createParserErrors>;
 
 const STATUS_OF_CODE: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
@@ -45,13 +38,14 @@ function closeQueued(res: Response): void {
 }
 
 /** @param finished gets the exchange of each answer that belongs to no request which `watch` knows */
-export function createParserErrors(log: Logger, finished: (exchange: Exchange) => void): ParserErrors {
+export function createParserErrors(log: Logger, finished: (exchange: Exchange) => void) {
   const unfinished = new WeakMap<Socket, Set<Response>>();
   /** The request of a connection that was answered before the end of its body. */
   const unread = new WeakMap<Socket, IncomingMessage>();
   return {
-    watch(socket, res) {
-      const answers = unfinished.get(socket) ?? new Set();
+    /** Remembers a response until it ends. */
+    watch(socket: Socket, res: Response): void {
+      const answers = unfinished.get(socket) ?? new Set<Response>();
       if (!unfinished.has(socket)) socket.once('close', () => answers.forEach(closeQueued));
       unfinished.set(socket, answers.add(res));
       unread.delete(socket);
@@ -60,8 +54,10 @@ export function createParserErrors(log: Logger, finished: (exchange: Exchange) =
         if (!res.req.complete) unread.set(socket, res.req);
       });
     },
-    unanswered: (socket) => unfinished.get(socket)?.size ?? 0,
-    answer(error, socket, req) {
+    /** The number of responses of a connection that have not ended yet. */
+    unanswered: (socket: Socket) => unfinished.get(socket)?.size ?? 0,
+    /** The listener for the server's `clientError`. @param req the request at fault, if its head could be read */
+    answer(error: NodeJS.ErrnoException, socket: Socket, req?: IncomingMessage): void {
       const answers = [...(unfinished.get(socket) ?? [])];
       // When a body ends too early although its request is being answered, the client has left.
       const left =

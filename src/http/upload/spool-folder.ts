@@ -12,13 +12,6 @@ import { makeFolder } from '../../make-folder.ts';
 import { isAlive } from '../../process-alive.ts';
 import { watchUnchanged } from '../../unchanged.ts';
 
-export interface SpoolFolder {
-  /** The path of the folder. It is made again when something has removed it. */
-  ready(): Promise<string>;
-  /** Removes the folder. */
-  close(): void;
-}
-
 export interface SpoolFolderOptions {
   tmpDir: string;
   log: { warn(message: string, details: object): void };
@@ -36,7 +29,7 @@ const TIMES = {
 /** The folders of this process. After the restart of a container, an abandoned folder can have its process id. */
 const own = new Set<string>();
 
-export function createSpoolFolder({ tmpDir, log, times = TIMES }: SpoolFolderOptions): SpoolFolder {
+export function createSpoolFolder({ tmpDir, log, times = TIMES }: SpoolFolderOptions) {
   const sweep = createSweep(tmpDir, log, times.staleMs);
   let dir: string | null = null;
   let closed = false;
@@ -66,14 +59,16 @@ export function createSpoolFolder({ tmpDir, log, times = TIMES }: SpoolFolderOpt
   for (const timer of timers) timer.unref();
 
   return {
-    async ready() {
+    /** The path of the folder. It is made again when something has removed it. */
+    async ready(): Promise<string> {
       if (closed) throw new Error('The folder of the uploads is closed');
       const before = dir;
       if (before !== null && (await isOwn(before))) return before;
       // Another upload may have made it during the check.
       return dir !== null && dir !== before ? dir : make();
     },
-    close() {
+    /** Removes the folder. */
+    close(): void {
       closed = true;
       for (const timer of timers) clearInterval(timer);
       if (dir === null) return;
