@@ -44,16 +44,7 @@ export interface CaptureWriter {
   abandon(): void;
 }
 
-export interface Capture {
-  /** @param at the time of arrival, whose local day names the folder */
-  begin(requestId: string, at: Date): CaptureWriter;
-  /** Removes every capture, also those being written, and returns how many were on disk. */
-  clear(): Promise<number>;
-  /** Measures the captures on disk. It reads the whole folder, so do not call it every second. */
-  usage(): Promise<{ bytes: number; captures: number }>;
-  /** Writes the finished captures and removes the others. Nothing is captured afterwards. */
-  close(): Promise<void>;
-}
+export type Capture = ReturnType<typeof createCapture>;
 
 export interface CaptureOptions {
   dir: string;
@@ -90,7 +81,7 @@ interface Open {
   readonly job: Job;
 }
 
-export function createCapture(options: CaptureOptions): Capture {
+export function createCapture(options: CaptureOptions) {
   const { log, maxWaitingBytes = 64 * 1024 * 1024 } = options;
   const { maxBytes = Number.POSITIVE_INFINITY, maxAgeMs = Number.POSITIVE_INFINITY } = options;
   const dir = resolve(options.dir);
@@ -116,7 +107,8 @@ export function createCapture(options: CaptureOptions): Capture {
   }
 
   return {
-    begin(requestId, at) {
+    /** @param at the time of arrival, whose local day names the folder */
+    begin(requestId: string, at: Date): CaptureWriter {
       if (closed) return NOTHING;
       const writer = captures.add(requestId, at, write);
       if (writer === null && !skipping)
@@ -124,12 +116,16 @@ export function createCapture(options: CaptureOptions): Capture {
       skipping = writer === null;
       return writer ?? NOTHING;
     },
-    clear: () => new Promise((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
+    /** Removes every capture, also those being written, and returns how many were on disk. */
+    clear: () =>
+      new Promise<number>((resolved, rejected) => queue.add(() => removeAll().then(resolved, rejected))),
+    /** Measures the captures on disk. It reads the whole folder, so do not call it every second. */
     async usage() {
       const stored = await listCaptures(dir);
       return { captures: stored.length, bytes: stored.reduce((sum, { bytes }) => sum + bytes, 0) };
     },
-    async close() {
+    /** Writes the finished captures and removes the others. Nothing is captured afterwards. */
+    async close(): Promise<void> {
       closed = true;
       for (const capture of [...open]) {
         if (capture.meta === null) captures.abandon(capture);

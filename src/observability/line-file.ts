@@ -37,7 +37,10 @@ export function createLineFile({ dir, fileOf, log, makeRoom, retryMs = 1000 }: L
   async function deliver(lines: string[]): Promise<void> {
     await pause(GATHER_MS); // gathers lines, because opening the file costs more than writing them
     const texts = new Map<string, string>();
-    for (const line of lines) texts.set(fileOf(line), (texts.get(fileOf(line)) ?? '') + line);
+    for (const line of lines) {
+      const name = fileOf(line);
+      texts.set(name, (texts.get(name) ?? '') + line);
+    }
     for (const [name, text] of texts) await persist(join(dir, name), Buffer.from(text));
   }
 

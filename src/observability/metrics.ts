@@ -30,14 +30,6 @@ export type MetricsSample = ReturnType<typeof toSample>;
 /** The figures of a category in the window. */
 export type CategorySnapshot = ReturnType<typeof summarize>;
 
-export interface MetricsSnapshot {
-  uptime_sec: number;
-  window_sec: number;
-  slot: ReturnType<typeof slotToWire>;
-  /** The categories that had traffic since the start. */
-  categories: Partial<Record<Category, CategorySnapshot>>;
-}
-
 /** The state of the slot and of the line before it. */
 export interface SlotNow {
   holder: Category | null;
@@ -45,17 +37,8 @@ export interface SlotNow {
   waiting: readonly { category: Category; requestId: string; waitedMs: number; isLive: boolean }[];
 }
 
-export interface Metrics {
-  /** Counts an exchange. One without a category is not inference and is left out. */
-  record(exchange: Exchange): void;
-  snapshot(slot: SlotNow): MetricsSnapshot;
-  /** The latest requests of a category that are kept, newest first. */
-  recent(category: Category): readonly MetricsSample[];
-  /** The requests of all categories in each of the last complete seconds, oldest first; null before the first one. */
-  perSecond(seconds: number): Record<TrafficClass, number[]> | null;
-  /** The last hour in steps of 10 s, oldest first, of which the last is the current one; rounded for a chart. */
-  series(): { step_sec: number; categories: Partial<Record<Category, ReturnType<typeof historyOf>>> };
-}
+export type MetricsSnapshot = ReturnType<Metrics['snapshot']>;
+export type Metrics = ReturnType<typeof createMetrics>;
 
 export interface MetricsOptions {
   windowSec: number;
@@ -74,7 +57,7 @@ export function createMetrics({
   windowSec,
   capacity = 32_768,
   now = () => performance.now(),
-}: MetricsOptions): Metrics {
+}: MetricsOptions) {
   const second = () => Math.floor(now() / 1000);
   const windows = new Map<Category, Window>();
 
@@ -98,7 +81,8 @@ export function createMetrics({
   };
 
   return {
-    record(exchange) {
+    /** Counts an exchange. One without a category is not inference and is left out. */
+    record(exchange: Exchange): void {
       if (exchange.category === undefined) return;
       const { window, recent } = windows.get(exchange.category) ?? begin(exchange.category);
       const at = second();
@@ -113,19 +97,23 @@ export function createMetrics({
       recent.unshift(toSample(exchange));
       if (recent.length > MAX_SAMPLES) recent.pop();
     },
-    snapshot(slot) {
+    snapshot(slot: SlotNow) {
       const to = second();
       const from = to - windowSec + 1;
       return {
         uptime_sec: Math.round(now()) / 1000,
         window_sec: windowSec,
         slot: slotToWire(slot),
+        /** The categories that had traffic since the start. */
         categories: each((entry) => summarize(entry, from, to)),
       };
     },
-    recent: (category) => windows.get(category)?.recent ?? [],
-    perSecond: (seconds) =>
+    /** The latest requests of a category that are kept, newest first. */
+    recent: (category: Category): readonly MetricsSample[] => windows.get(category)?.recent ?? [],
+    /** The requests of all categories in each of the last complete seconds, oldest first; null before the first one. */
+    perSecond: (seconds: number) =>
       windows.size === 0 ? null : perSecond([...windows.values()], second() - seconds, seconds),
+    /** The last hour in steps of 10 s, oldest first, of which the last is the current one; rounded for a chart. */
     series() {
       const first = (Math.floor(second() / SERIES_STEP_SEC) + 1) * SERIES_STEP_SEC - SERIES_SPAN_SEC;
       return { step_sec: SERIES_STEP_SEC, categories: each(({ window }) => historyOf(window, first)) };

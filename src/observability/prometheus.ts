@@ -11,19 +11,7 @@ import type { AnswerRecord } from './answer-record.ts';
 import type { Exchange } from './exchange.ts';
 import type { SlotNow } from './metrics.ts';
 
-export interface Prometheus {
-  readonly contentType: string;
-  /** Counts an exchange. One without a category is not inference and is left out. */
-  record(exchange: Exchange): void;
-  /** Counts an answer of a conversation. */
-  answered(answer: AnswerRecord): void;
-  modelLoaded(id: string, tookSec: number): void;
-  modelUnloaded(id: string): void;
-  /** All series in the text exposition format. */
-  render(): Promise<string>;
-  /** Removes every series of this gateway. */
-  close(): void;
-}
+export type Prometheus = ReturnType<typeof createPrometheus>;
 
 export interface PrometheusOptions {
   /** Values of the label `model`, besides `other` and what the upstreams list. */
@@ -75,7 +63,7 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-export function createPrometheus(options: PrometheusOptions): Prometheus {
+export function createPrometheus(options: PrometheusOptions) {
   const registry = new Registry();
   const registers = [registry];
   const modelLabel = modelLabels(options);
@@ -92,7 +80,8 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
 
   return {
     contentType: registry.contentType,
-    record(exchange) {
+    /** Counts an exchange. One without a category is not inference and is left out. */
+    record(exchange: Exchange): void {
       const { category } = exchange;
       if (category === undefined) return;
       const model = modelLabel(exchange.model, category);
@@ -109,19 +98,22 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       ifMeasured(exchange.bytesIn, (bytes) => bodies.received.inc({ category }, bytes));
       ifMeasured(exchange.bytesOut, (bytes) => bodies.sent.inc({ category }, bytes));
     },
-    answered({ status, reason, stagesMs, firstAudioMs }) {
+    /** Counts an answer of a conversation. */
+    answered({ status, reason, stagesMs, firstAudioMs }: AnswerRecord): void {
       conversations.answers.inc({ status, reason });
       for (const [stage, took] of Object.entries(stagesMs))
         ifMeasured(took, (ms) => conversations.stages.observe({ stage }, ms / 1000));
       ifMeasured(firstAudioMs, (ms) => conversations.firstAudio.observe(ms / 1000));
     },
-    modelLoaded(id, tookSec) {
+    modelLoaded(id: string, tookSec: number): void {
       const model = modelLabel(id);
       ifMeasured(tookSec, (sec) => models.loads.observe({ model }, sec));
       models.loaded.inc({ model });
     },
-    modelUnloaded: (id) => models.loaded.dec({ model: modelLabel(id) }),
+    modelUnloaded: (id: string) => models.loaded.dec({ model: modelLabel(id) }),
+    /** All series in the text exposition format. */
     render: async () => (await registry.metrics()) + (await processRegistry().metrics()),
+    /** Removes every series of this gateway. */
     close: () => registry.clear(),
   };
 }

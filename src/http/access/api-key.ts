@@ -5,7 +5,7 @@
  * nothing but `/admin`. A client secret opens nothing but `/v1/realtime`.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import express, { type NextFunction, type Request, type Response } from 'express';
 import type { Logger } from 'winston';
 import type { Config } from '../../config/config.ts';
 import { GatewayError } from '../../errors.ts';
@@ -26,20 +26,7 @@ const COOKIE = 'voxgate_session';
 /** Other names under which clients send a key: `api-key` is that of Azure's packages. */
 const OTHER_KEY_HEADERS = ['api-key', 'x-api-key'];
 
-export interface ApiKeys {
-  /**
-   * Lets a request with a valid key, session or client secret pass, without the session and the secret, because they are
-   * for the gateway alone. The keys are taken out where requests are forwarded (`gateway-keys.ts`).
-   * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` for a wrong key after too many
-   *   others from the same address
-   */
-  require: RequestHandler;
-  /**
-   * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For what is
-   * below `/admin` it notes whether the request has a session, for `require` and for the pages. It comes first.
-   */
-  session: Router;
-}
+export type ApiKeys = ReturnType<typeof createApiKeys>;
 
 /** Whether a request below `/admin` has a session, as the session router noted. */
 export const hasSession = (res: Response): boolean => res.locals.hasSession === true;
@@ -56,7 +43,7 @@ interface ApiKeyParts {
   log: Logger;
 }
 
-export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyParts): ApiKeys {
+export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyParts) {
   const sessions = createTokens<true>({ most: limits.sessions });
   const keys = [...config.apiKeys, ...config.adminKeys];
   const users = config.apiKeys.length > 0 ? keys : [];
@@ -97,8 +84,18 @@ export function createApiKeys({ keys: config, limits, secrets, log }: ApiKeyPart
   });
 
   return {
+    /**
+     * `POST /admin/session {"key": …}` begins a session, whose token is in a cookie, and `DELETE` ends it. For what is
+     * below `/admin` it notes whether the request has a session, for `require` and for the pages. It comes first.
+     */
     session,
-    require(req, res, next) {
+    /**
+     * Lets a request with a valid key, session or client secret pass, without the session and the secret, because they are
+     * for the gateway alone. The keys are taken out where requests are forwarded (`gateway-keys.ts`).
+     * @throws GatewayError `invalid_api_key`, `invalid_client_secret`, or `too_many_keys` for a wrong key after too many
+     *   others from the same address
+     */
+    require(req: Request, res: Response, next: NextFunction) {
       dropOwnCookie(req);
       const presented = keysOf(req);
       const own = presented.filter((key) => secrets.find(key) !== undefined);

@@ -6,17 +6,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { BoundedPlaces } from '../../limits/bounded-places.ts';
 
-export interface Tokens<T> {
-  /**
-   * Makes a token. When there are too many, the oldest one ends: that of the network which holds most, if it holds at
-   * least two more than the newcomer's, or else one of the newcomer's own.
-   * @param network the client, as `networkOf` names it
-   */
-  issue(value: T, options: { network: string; lifetimeMs: number }): string;
-  /** What the token stands for; undefined when it is unknown or over. */
-  find(token: string): T | undefined;
-  end(token: string): void;
-}
+export type Tokens<T> = ReturnType<typeof createTokens<T>>;
 
 interface Token<T> {
   digest: string;
@@ -32,7 +22,7 @@ interface Token<T> {
 export function createTokens<T>(
   { most, prefix = '' }: { most: number; prefix?: string },
   now = () => performance.now(),
-): Tokens<T> {
+) {
   const issued: BoundedPlaces<Token<T>> = new BoundedPlaces({
     most,
     choose([oldest], { network }) {
@@ -49,14 +39,20 @@ export function createTokens<T>(
   };
 
   return {
-    issue(value, { network, lifetimeMs }) {
+    /**
+     * Makes a token. When there are too many, the oldest one ends: that of the network which holds most, if it holds at
+     * least two more than the newcomer's, or else one of the newcomer's own.
+     * @param network the client, as `networkOf` names it
+     */
+    issue(value: T, { network, lifetimeMs }: { network: string; lifetimeMs: number }): string {
       for (const old of issued.holders()) if (old.endsAt <= now()) issued.release(old);
       const token = prefix + randomBytes(32).toString('base64url');
       issued.take({ digest: digestOf(token), value, network, endsAt: now() + lifetimeMs });
       return token;
     },
-    find: (token) => find(token)?.value,
-    end(token) {
+    /** What the token stands for; undefined when it is unknown or over. */
+    find: (token: string) => find(token)?.value,
+    end(token: string): void {
       const found = find(token);
       if (found !== undefined) issued.release(found);
     },

@@ -6,7 +6,7 @@
  */
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RequestHandler, Response } from 'express';
+import type { NextFunction, Request, Response } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { onceOver } from './client-signal.ts';
 
@@ -16,36 +16,35 @@ const LAST_ANSWERS_MS = 5000;
 const LAST_WORDS_MS = 300;
 const CHECK_EVERY_MS = 20;
 
-export interface GracefulStop {
-  /** Comes first in the chain of every request. */
-  watch: RequestHandler;
-  /** @throws GatewayError `shutting_down` once the stop has begun */
-  assertServing(): void;
-  /**
-   * Resolves when every connection is closed.
-   * @param options.drainMs the time that requests under way have to end by themselves
-   * @param options.also what else ends, such as the connections of another server
-   * @param options.abort aborts all work; called once, when that time is over or nothing is under way any more
-   */
-  stop(server: Server, options: { drainMs: number; also: Promise<unknown>; abort(): void }): Promise<void>;
-}
+export type GracefulStop = ReturnType<typeof createGracefulStop>;
 
-export function createGracefulStop(): GracefulStop {
+export function createGracefulStop() {
   let stopping = false;
   /** The responses that have not ended yet. */
   const open = new Set<Response>();
 
   return {
-    watch(_req, res, next) {
+    /** Comes first in the chain of every request. */
+    watch(_req: Request, res: Response, next: NextFunction): void {
       open.add(res);
       onceOver(res, () => open.delete(res));
       if (stopping) closeAfter(res);
       next();
     },
-    assertServing() {
+    /** @throws GatewayError `shutting_down` once the stop has begun */
+    assertServing(): void {
       if (stopping) throw new GatewayError('shutting_down', {});
     },
-    async stop(server, { drainMs, also, abort }) {
+    /**
+     * Resolves when every connection is closed.
+     * @param options.drainMs the time that requests under way have to end by themselves
+     * @param options.also what else ends, such as the connections of another server
+     * @param options.abort aborts all work; called once, when that time is over or nothing is under way any more
+     */
+    async stop(
+      server: Server,
+      { drainMs, also, abort }: { drainMs: number; also: Promise<unknown>; abort(): void },
+    ): Promise<void> {
       stopping = true;
       for (const res of open) closeAfter(res);
       const closed = Promise.all([new Promise<void>((resolve) => server.close(() => resolve())), also]);

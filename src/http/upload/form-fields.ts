@@ -20,21 +20,12 @@ interface Sent {
   isList: boolean;
 }
 
-export interface FormFields {
-  /** The known field that a name is about, also where its brackets are wrong; undefined for a name to ignore. */
-  fieldOf(name: string): string | undefined;
-  /** @throws GatewayError `invalid_value` for a known field whose brackets mean nothing */
-  add(name: string, value: string): void;
-  /**
-   * The fields by name, in an object without a prototype: a text, an array of texts for a list, and for members an
-   * object without a prototype. What does not fit together is in one array, which no field takes.
-   */
-  all(): Readonly<Record<string, unknown>>;
-}
+export type FormFields = ReturnType<typeof createFormFields>;
 
-export function createFormFields(known: readonly string[]): FormFields {
+export function createFormFields(known: readonly string[]) {
   const fields = new Map<string, Sent>();
 
+  /** The known field that a name is about, also where its brackets are wrong; undefined for a name to ignore. */
   function fieldOf(name: string): string | undefined {
     const bracket = name.indexOf('[');
     const field = bracket === -1 ? name : name.slice(0, bracket);
@@ -43,7 +34,8 @@ export function createFormFields(known: readonly string[]): FormFields {
 
   return {
     fieldOf,
-    add(name, value) {
+    /** @throws GatewayError `invalid_value` for a known field whose brackets mean nothing */
+    add(name: string, value: string): void {
       const field = fieldOf(name);
       if (field === undefined) return;
       const found = NAME.exec(name);
@@ -58,7 +50,11 @@ export function createFormFields(known: readonly string[]): FormFields {
         else sent.indexed.push([Number(bracket), value]);
       } else sent.members.set(bracket, [...(sent.members.get(bracket) ?? []), value]);
     },
-    all() {
+    /**
+     * The fields by name, in an object without a prototype: a text, an array of texts for a list, and for members an
+     * object without a prototype. What does not fit together is in one array, which no field takes.
+     */
+    all(): Readonly<Record<string, unknown>> {
       const all: Record<string, unknown> = Object.create(null);
       for (const [field, sent] of fields) all[field] = sentValue(sent);
       return all;

@@ -33,14 +33,7 @@ export interface Form {
   otherFile: string | undefined;
 }
 
-export interface FormReading {
-  /** Resolves when the form is complete. */
-  readonly done: Promise<Form>;
-  /** True while the parser waits for the client, and not for the disk. */
-  isWaiting(): boolean;
-  /** Ends the reading now and rejects `done`. The parser itself would first receive the rest of the body. */
-  refuse(reason: unknown): void;
-}
+export type FormReading = ReturnType<typeof readUploadForm>;
 
 /** What the parser tells about a part. */
 interface Part {
@@ -49,15 +42,16 @@ interface Part {
 }
 
 /** Begins to read the body of `req` at once. */
-export function readUploadForm(req: Request, res: Response, parts: FormParts): FormReading {
-  const { promise: done, resolve, reject } = withResolvers<Form>();
+export function readUploadForm(req: Request, res: Response, parts: FormParts) {
   const fields = createFormFields(parts.texts);
   let parser: Writable | null = null;
   let hasFile = false;
   let isNamed = false;
   let otherFile: string | undefined;
   let refused = false;
+  let reject: (reason: unknown) => void = () => undefined;
 
+  /** Ends the reading now and rejects `done`. The parser itself would first receive the rest of the body. */
   const refuse = (reason: unknown) => {
     refused = true;
     reject(reason);
@@ -108,10 +102,19 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts): F
     defParamCharset: 'utf8',
     streamHandler: feed,
   } as multer.Options).any();
-  parse(req, res, (error: unknown) =>
-    error ? reject(error) : resolve({ fields: fields.all(), isNamed, otherFile }),
-  );
-  return { done, refuse, isWaiting: () => parser?.writableNeedDrain === false };
+  /** Resolves when the form is complete. */
+  const done = new Promise<Form>((resolve, fail) => {
+    reject = fail;
+    parse(req, res, (error: unknown) =>
+      error ? reject(error) : resolve({ fields: fields.all(), isNamed, otherFile }),
+    );
+  });
+  return {
+    done,
+    refuse,
+    /** True while the parser waits for the client, and not for the disk. */
+    isWaiting: () => parser?.writableNeedDrain === false,
+  };
 }
 
 /** Takes the parts that hold known fields, as texts or as files. */
@@ -206,14 +209,4 @@ function takeTypedFiles(parser: Writable, field: string): void {
       };
     },
   });
-}
-
-function withResolvers<T>() {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
 }

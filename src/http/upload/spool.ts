@@ -17,22 +17,7 @@ export interface SpooledFile {
   remove(): Promise<void>;
 }
 
-export interface Spool {
-  /**
-   * Checks, without reserving anything, that a file of this size has room now.
-   * @param network the client, as `networkOf` names it
-   * @throws GatewayError `overloaded` or `storage_unavailable`
-   */
-  assertRoom(network: string, bytes: number): Promise<void>;
-  /**
-   * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it
-   * is left.
-   * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
-   */
-  store(network: string, source: Readable, head?: Buffer): Promise<SpooledFile>;
-  /** Removes the folder of the uploads. */
-  close(): void;
-}
+export type Spool = ReturnType<typeof createSpool>;
 
 export interface SpoolOptions extends SpoolFolderOptions {
   maxBytes: number;
@@ -42,18 +27,9 @@ export interface SpoolOptions extends SpoolFolderOptions {
 /** The bytes that an upload writes between two checks of the free space. */
 const CHECK_EVERY_BYTES = 4 * 1024 * 1024;
 
-export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions): Spool {
+export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: SpoolOptions) {
   const folder = createSpoolFolder(folderOptions);
   const space = createByteShares(maxBytes);
-
-  async function assertFree(dir: string, bytes: number): Promise<void> {
-    const { bavail, bsize, blocks } = await statfs(dir);
-    // A memory file system without a limit reports no blocks at all.
-    if (blocks === 0 || bavail * bsize - bytes >= leastFreeBytes) return;
-    throw new Error(
-      `${bavail * bsize} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`,
-    );
-  }
 
   async function write(source: Readable, dir: string, file: FileHandle, take: (bytes: number) => void) {
     let unchecked = CHECK_EVERY_BYTES; // an upload of unannounced length was not checked yet
@@ -62,7 +38,7 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
       take(chunk.length);
       unchecked += chunk.length;
       if (unchecked > CHECK_EVERY_BYTES) {
-        await onDisk(() => assertFree(dir, 0));
+        await onDisk(() => assertFree(dir, 0, leastFreeBytes));
         unchecked = 0;
       }
       await onDisk(() => file.appendFile(chunk));
@@ -70,11 +46,21 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
   }
 
   return {
-    async assertRoom(network, bytes) {
+    /**
+     * Checks, without reserving anything, that a file of this size has room now.
+     * @param network the client, as `networkOf` names it
+     * @throws GatewayError `overloaded` or `storage_unavailable`
+     */
+    async assertRoom(network: string, bytes: number): Promise<void> {
       if (!space.hasRoom({ network }, bytes)) throw new GatewayError('overloaded', {});
-      await onDisk(async () => assertFree(await folder.ready(), bytes));
+      await onDisk(async () => assertFree(await folder.ready(), bytes, leastFreeBytes));
     },
-    async store(network, source, head) {
+    /**
+     * Stores `head`, if there is one, and all of a stream in a new file with a random name. After a failure nothing of it
+     * is left.
+     * @throws GatewayError `overloaded` or `storage_unavailable`; the error of the stream
+     */
+    async store(network: string, source: Readable, head?: Buffer): Promise<SpooledFile> {
       const body: Body = {
         network,
         isWhole: false,
@@ -112,8 +98,19 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
         throw error;
       }
     },
+    /** Removes the folder of the uploads. */
     close: folder.close,
   };
+}
+
+/** Checks that a file of this size leaves `leastFreeBytes` on the disk of the folder. */
+async function assertFree(dir: string, bytes: number, leastFreeBytes: number): Promise<void> {
+  const { bavail, bsize, blocks } = await statfs(dir);
+  // A memory file system without a limit reports no blocks at all.
+  if (blocks === 0 || bavail * bsize - bytes >= leastFreeBytes) return;
+  throw new Error(
+    `${bavail * bsize} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`,
+  );
 }
 
 /** Makes a failure of the file system a refusal that hides the path from the client and not from the log. */
