@@ -1,11 +1,9 @@
 /** Asks an upstream for something that costs it nothing, and says in words why it does not answer as it should. */
 import { withoutTrailingSlashes } from '../address.ts';
+import type { UpstreamConfig } from '../config/config.ts';
 
-export interface Probed {
-  url: string;
-  /** Sent as a bearer. */
-  apiKey: string | undefined;
-}
+/** The key is sent as a bearer. */
+type Probed = Pick<UpstreamConfig, 'url' | 'apiKey'>;
 
 /**
  * The answer to a GET of a path of the upstream.
