@@ -1,7 +1,6 @@
 /** The composition root of the server: it constructs the parts and joins them. */
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
-import type { Server as TcpServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'winston';
@@ -17,7 +16,7 @@ import type { Config } from './config/config.ts';
 import { shownGroups } from './config/shown-settings.ts';
 import type { Crashes } from './crashes/crashes.ts';
 import type { ChosenDevice } from './engine/device.ts';
-import { createSlot, type Slot } from './engine/slot.ts';
+import { createSlot } from './engine/slot.ts';
 import type { NativeEngine } from './engine/types.ts';
 import { createWaitingLine, type TicketRequest } from './engine/waiting-line.ts';
 import { excerpt, GatewayError } from './errors.ts';
@@ -79,23 +78,12 @@ export interface AppDeps {
   onExchange?(exchange: Exchange): void;
 }
 
-export interface App {
-  readonly server: Server;
-  /** Speaks Wyoming where it is told to listen. */
-  readonly wyoming: TcpServer;
-  readonly slot: Slot;
-  /** Why some formats of audio cannot be read, in words for the operator; null if all of them can. */
-  audioProblem(): Promise<string | null>;
-  /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
-  preload(name: string): Promise<void>;
-  /** Refuses new requests with `shutting_down`, gives those under way `drainMs` (0) to end, and frees the models. */
-  close(drainMs?: number): Promise<void>;
-}
+export type App = ReturnType<typeof buildApp>;
 
 /** The time that the log and the captures have to reach the disk when the gateway stops. */
 const LAST_LINES_MS = 3000;
 
-export function buildApp(config: Config, deps: AppDeps): App {
+export function buildApp(config: Config, deps: AppDeps) {
   const engine = buildEngine(config, deps);
   const { slot, line, caches, naming, transcription, audio, instruments, shutdown, gracefulStop } = engine;
   const live = buildLive(config, deps, engine);
@@ -103,10 +91,13 @@ export function buildApp(config: Config, deps: AppDeps): App {
   const server = buildHttp(config, deps, { engine, live, storage });
   return {
     server,
+    /** Speaks Wyoming where it is told to listen. */
     wyoming: live.wyoming.server,
     slot,
+    /** Why some formats of audio cannot be read, in words for the operator; null if all of them can. */
     audioProblem: audio.problem,
-    async preload(name) {
+    /** Loads a model and the voice activity model now, so that the first request does not wait for them. */
+    async preload(name: string): Promise<void> {
       const modelId = naming.modelId(name);
       if (modelId === undefined) throw new GatewayError('model_not_found', { model: excerpt(name) });
       const needed = { modelId, speakers: false };
@@ -114,7 +105,8 @@ export function buildApp(config: Config, deps: AppDeps): App {
       await using _vad = await caches.voiceActivity.lease(VOICE_ACTIVITY.id);
       await using _model = await caches.models.lease(modelId);
     },
-    async close(drainMs = 0) {
+    /** Refuses new requests with `shutting_down`, gives those under way `drainMs` to end, and frees the models. */
+    async close(drainMs = 0): Promise<void> {
       const abort = () => shutdown.abort(new GatewayError('shutting_down', {}));
       const stopped = gracefulStop.stop(server, { drainMs, abort, also: live.wyoming.stop() });
       line.close();
