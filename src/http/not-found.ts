@@ -5,6 +5,7 @@
 import type { Request } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
+import { decoded } from './server/request-target.ts';
 
 /** A path with more parts than this is not one of ours with something before or after it. */
 const MAX_PARTS = 16;
@@ -49,12 +50,4 @@ function filled(template: readonly string[], parts: readonly string[]): string |
   const isParameter = (i: number) => /^[:*]/.test(template[i] ?? '*');
   if (!parts.every((part, i) => isParameter(i) || part.toLowerCase() === template[i])) return undefined;
   return `/${parts.map((part, i) => (isParameter(i) ? encodeURIComponent(part) : template[i])).join('/')}`;
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
 }

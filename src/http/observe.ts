@@ -40,11 +40,10 @@ export function countAs(category: Category): RequestHandler {
   };
 }
 
-export interface ObserverDeps extends Pick<Instruments, 'finished' | 'beginCapture'> {
-  holdsKey: HoldsKey;
-}
-
-export function observeRequests({ holdsKey, ...instruments }: ObserverDeps): RequestHandler {
+export function observeRequests({
+  holdsKey,
+  ...instruments
+}: Pick<Instruments, 'finished' | 'beginCapture'> & { holdsKey: HoldsKey }): RequestHandler {
   return (req, res, next) => {
     const arrival = arrivalOf(req, holdsKey);
     const measured: Measured = { bytesIn: 0, bytesOut: 0, slotWaitMs: undefined };

@@ -12,15 +12,9 @@ import { clientSignal } from './server/client-signal.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
 import type { ReceiveBody } from './upload/proxied-body.ts';
 
-export interface ProxiedDeps {
-  receiveBody: ReceiveBody;
-  shutdown: AbortSignal;
-  forward: Forward;
-}
-
 export function passthrough(
   category: 'tts' | 'llm',
-  { receiveBody, shutdown, forward }: ProxiedDeps,
+  { receiveBody, shutdown, forward }: { receiveBody: ReceiveBody; shutdown: AbortSignal; forward: Forward },
 ): RequestHandler {
   return async (req, res) => {
     const notes = notesOf(res);

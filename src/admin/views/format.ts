@@ -48,8 +48,8 @@ export function percent(share: number): string {
   return `${value === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} %`;
 }
 
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`;
+export function counted(count: number, one: string): string {
+  return `${count} ${count === 1 ? one : `${one}s`}`;
 }
 
 /** The names of the three capabilities on the pages. */

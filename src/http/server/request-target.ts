@@ -25,15 +25,16 @@ export const deploymentOf = (req: IncomingMessage): string | undefined => deploy
 export function withoutAzure(req: IncomingMessage, target: string): string {
   const [prefix, model] = /^\/openai\/(?:deployments\/([^/?]+)|v1)(?=\/)/.exec(target) ?? [];
   if (prefix === undefined) return target;
-  if (model !== undefined) deployments.set(req, unescaped(model));
+  if (model !== undefined) deployments.set(req, decoded(model));
   return `/v1${target.slice(prefix.length)}`;
 }
 
-function unescaped(part: string): string {
+/** A path, or a part of one, without its escapes; as it is where they are not of UTF-8. */
+export function decoded(path: string): string {
   try {
-    return decodeURIComponent(part);
+    return decodeURIComponent(path);
   } catch {
-    return part;
+    return path;
   }
 }
 

@@ -54,7 +54,11 @@ export function bodyReceiver(
   const memory = createUploadPlaces({ maxUploads: inMemory, graceMs: limits.graceMs });
 
   /** Reads a body that has a place. `held` learns of what must be freed. */
-  async function read(arrival: Arrival, held: Held, onChunk: ReceiveOptions['onChunk']): Promise<Content> {
+  async function read(
+    arrival: Arrival,
+    held: Held,
+    onChunk: ReceiveOptions['onChunk'],
+  ): Promise<() => Readable> {
     const { req } = arrival;
     const source = new PassThrough();
     source.on('error', () => undefined); // the reader of `source` gets the error too
@@ -69,14 +73,15 @@ export function bodyReceiver(
     try {
       const chunks: Buffer[] = [];
       if (announcedBytes(req) <= memoryBytes) {
-        if (await readUpTo(source, memoryBytes, chunks)) return { chunks };
+        if (await readUpTo(source, memoryBytes, chunks)) return () => Readable.from(chunks);
         // A chunked body, whose length was not announced, turned out too large for memory: it goes to a file.
         await places.take(arrival.claim);
         memory.release(arrival.claim);
         held.places = places;
       }
-      held.file = await spool.store(arrival.claim.network, source, Buffer.concat(chunks));
-      return { path: held.file.path };
+      const file = await spool.store(arrival.claim.network, source, Buffer.concat(chunks));
+      held.file = file;
+      return () => createReadStream(file.path);
     } finally {
       stop();
     }
@@ -100,8 +105,7 @@ export function bodyReceiver(
       if (!isSmall) await spool.assertRoom(arrival.claim.network, announced);
       arrival.signal.throwIfAborted();
       if (continueIfAsked(req, res)) arrival.balance.restart(limits.graceMs); // the client sends only after a round trip
-      const content = await read(arrival, held, onChunk);
-      return received(content, release);
+      return received(await read(arrival, held, onChunk), release);
     } catch (error) {
       release(); // removes the file in the background, so that the answer does not wait for the disk
       throw error;
@@ -114,8 +118,6 @@ interface Held {
   file: SpooledFile | null;
 }
 
-type Content = { chunks: readonly Buffer[] } | { path: string };
-
 /** Adds what comes to `chunks`, until it is more than `mostBytes`. @returns true when the source has ended before */
 async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): Promise<boolean> {
   let bytes = 0;
@@ -127,11 +129,12 @@ async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): 
   return true;
 }
 
-function received(content: Content, release: () => void): ReceivedBody {
+/** @param content begins to read the body */
+function received(content: () => Readable, release: () => void): ReceivedBody {
   let stream: Readable | null = null;
   return {
     open() {
-      stream = 'path' in content ? createReadStream(content.path) : Readable.from(content.chunks);
+      stream = content();
       return stream.once('close', release);
     },
     release() {
