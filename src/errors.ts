@@ -3,23 +3,23 @@
  * docs/errors.md lists the same table, and a test compares the two. `error-handler.ts` turns a failure into a response.
  */
 
-/** The HTTP status of each kind. Clients branch on the kind. */
-export const STATUS_OF_KIND = {
-  malformed: 400,
-  unauthorized: 401,
-  forbidden: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  too_large: 413,
-  rate_limited: 429,
-  cancelled: 499,
-  internal: 500,
-  upstream: 502,
-  network: 503,
+/** The HTTP status of each kind, and its `error.type` in OpenAI's API. Clients branch on the kind. */
+export const KINDS = {
+  malformed: { status: 400, type: 'invalid_request_error' },
+  unauthorized: { status: 401, type: 'authentication_error' },
+  forbidden: { status: 403, type: 'permission_error' },
+  not_found: { status: 404, type: 'invalid_request_error' },
+  method_not_allowed: { status: 405, type: 'invalid_request_error' },
+  too_large: { status: 413, type: 'invalid_request_error' },
+  rate_limited: { status: 429, type: 'rate_limit_error' },
+  cancelled: { status: 499, type: 'cancelled' },
+  internal: { status: 500, type: 'server_error' },
+  upstream: { status: 502, type: 'server_error' },
+  network: { status: 503, type: 'server_error' },
 } as const;
 
-export type ErrorKind = keyof typeof STATUS_OF_KIND;
-export const ERROR_KINDS = Object.keys(STATUS_OF_KIND) as [ErrorKind, ...ErrorKind[]];
+export type ErrorKind = keyof typeof KINDS;
+export const ERROR_KINDS = Object.keys(KINDS) as [ErrorKind, ...ErrorKind[]];
 
 /** The statuses whose meaning is the same at an upstream and at the gateway. */
 const KIND_OF_ANSWER: Readonly<Record<number, ErrorKind>> = {
@@ -43,7 +43,7 @@ const kindOfAnswer = (status: number): ErrorKind =>
 const row = <const Sentence extends string>(kind: ErrorKind, says: Sentence, status?: number) => ({
   kind,
   says,
-  status: status ?? STATUS_OF_KIND[kind],
+  status: status ?? KINDS[kind].status,
 });
 
 /** OpenAI's `error.code` for each failure. */

@@ -2,27 +2,12 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { NativeError } from '../engine/types.ts';
-import { type ErrorKind, fullMessage, GatewayError } from '../errors.ts';
+import { fullMessage, GatewayError, KINDS } from '../errors.ts';
 import { notesOf } from './observe.ts';
 import { charsetRefusal, codingRefusal, httpRefusal } from './server/refusals.ts';
 
 /** The content codings that Express reads the small bodies in. */
 const READ_CODINGS = ['gzip', 'deflate', 'br'];
-
-/** The `error.type` of OpenAI's API for each kind. */
-const OPENAI_TYPE: Record<ErrorKind, string> = {
-  malformed: 'invalid_request_error',
-  unauthorized: 'authentication_error',
-  forbidden: 'permission_error',
-  not_found: 'invalid_request_error',
-  method_not_allowed: 'invalid_request_error',
-  too_large: 'invalid_request_error',
-  rate_limited: 'rate_limit_error',
-  cancelled: 'cancelled',
-  internal: 'server_error',
-  upstream: 'server_error',
-  network: 'server_error',
-};
 
 /**
  * The JSON body of an error (contract 2.1). The members that an upstream has given come first.
@@ -31,7 +16,7 @@ const OPENAI_TYPE: Record<ErrorKind, string> = {
 export function errorEnvelope(error: GatewayError, res: Response | null) {
   const { kind, provider, message, param, code, details, status, answered } = error;
   const id = status >= 500 && res !== null ? { request_id: res.locals.requestId } : {};
-  const type = OPENAI_TYPE[kind];
+  const { type } = KINDS[kind];
   const own = { kind, provider, message, type, param, code, ...wireNames(details), ...id };
   return { ...answered?.members, error: { ...own, ...answered?.members.error } };
 }

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { withSettingsTables } from '../../scripts/cli-docs.ts';
-import { ERROR_CODES, ERROR_KINDS, ERRORS, STATUS_OF_KIND } from '../../src/errors.ts';
+import { ERROR_CODES, ERROR_KINDS, ERRORS, KINDS } from '../../src/errors.ts';
 import * as api from '../../src/http/openapi/openapi.ts';
 import { CATALOGUE, PROVIDERS } from '../../src/models/catalogue.ts';
 import { NAME_GROUPS } from '../../src/models/names.ts';
@@ -60,7 +60,7 @@ test('the docs have the error kinds with their statuses', () => {
   ] as const) {
     same(column(doc, heading), ERROR_KINDS);
     for (const kind of ERROR_KINDS) {
-      assert.match(doc, new RegExp(`\\| \`${kind}\`\\s+\\| ${STATUS_OF_KIND[kind]}\\s+\\|`));
+      assert.match(doc, new RegExp(`\\| \`${kind}\`\\s+\\| ${KINDS[kind].status}\\s+\\|`));
     }
   }
 });
