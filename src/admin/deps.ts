@@ -4,11 +4,10 @@ import type { SettingGroup } from '../config/shown-settings.ts';
 import type { Crashes } from '../crashes/crashes.ts';
 import type { OnCpu } from '../engine/gpu-fallback.ts';
 import type { SlotStatus } from '../engine/slot.ts';
-import type { Waiting } from '../engine/waiting-line.ts';
 import type { LiveSession } from '../limits/live-places.ts';
 import type { Claim } from '../limits/upload-places.ts';
 import type { LogLine } from '../observability/log-tail.ts';
-import type { Metrics } from '../observability/metrics.ts';
+import type { Metrics, SlotNow } from '../observability/metrics.ts';
 import type { Toggles } from '../observability/toggles.ts';
 import type { Inventory } from '../proxy/inventory.ts';
 import type { CaptureActions } from './capture-actions.ts';
@@ -59,6 +58,4 @@ export interface Trouble {
 }
 
 /** The slot, and the requests that wait for it in the order in which they will be served. */
-export interface SlotAndLine extends SlotStatus {
-  waiting: readonly Waiting[];
-}
+export type SlotAndLine = SlotStatus & SlotNow;

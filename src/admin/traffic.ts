@@ -5,7 +5,7 @@ import type { UpstreamHealth } from '../proxy/inventory.ts';
 import type { AdminDeps } from './deps.ts';
 import { CATEGORY_NAMES, duration, milliseconds, percent, ratio } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
-import { meanings } from './views/meanings.ts';
+import { meanings } from './views/layout.ts';
 
 const RATE_SPAN_SEC = 180;
 

@@ -3,8 +3,7 @@ import { CATEGORIES } from '../../category.ts';
 import { FILTERS, MEANINGS_OF_REQUESTS } from '../requests.ts';
 import { CATEGORY_NAMES } from './format.ts';
 import { type Html, html } from './html.ts';
-import { layout } from './layout.ts';
-import { meanings } from './meanings.ts';
+import { layout, meanings } from './layout.ts';
 
 export function dashboard(hasSession: boolean): Html {
   return layout(

@@ -61,6 +61,12 @@ export function layout(title: string, page: Html, hasSession: boolean, root = ''
 `;
 }
 
+/** Explains figures in a `<details>` beside them, and not in a tooltip, which keyboards and touch do not reach. */
+export function meanings(entries: readonly (readonly [name: string, meaning: string])[]): Html {
+  return html`<details class="meanings" data-key="meanings"><summary>What these figures mean</summary>
+<dl class="fields">${entries.map(([name, meaning]) => html`<div><dt>${name}</dt><dd>${meaning}</dd></div>`)}</dl></details>`;
+}
+
 const confirmation = html`<dialog id="confirm-dialog" aria-labelledby="confirm-text">
       <form method="dialog">
         <h2 id="confirm-text"></h2>
