@@ -4,12 +4,15 @@
  */
 
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'winston';
 import { excerpt } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
+import { makeFolder } from '../make-folder.ts';
 import type { Exchange, TrafficClass } from './exchange.ts';
-import { createLineFile } from './line-file.ts';
 import { localDay } from './local-day.ts';
 import { createLogRetention } from './log-retention.ts';
 
@@ -43,15 +46,9 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   const { dir, log, now = () => new Date() } = options;
   const { maxAgeMs = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = options;
   const retention = createLogRetention({ maxBytes, maxAgeMs, now: () => now().getTime(), log });
-  const file = createLineFile({
-    dir,
-    log,
-    makeRoom: retention.makeRoom,
-    fileOf: (line) => fileOfDay(new Date(JSON.parse(line).ts)),
-    ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
-  });
+  const files = createDailyFiles(options, retention.makeRoom);
   const tooSlow = 'The disk of the access log is too slow; lines are dropped';
-  const writeLine = boundedWriter(file.stream, { log, tooSlow, details: { dir } });
+  const writeLine = boundedWriter(files.stream, { log, tooSlow, details: { dir } });
   let closing: Promise<void> | null = null;
   const sweep = () => retention.sweep(join(dir, fileOfDay(now())));
   const timer = setInterval(() => void sweep(), SWEEP_EVERY_MS);
@@ -61,9 +58,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
   async function shut(): Promise<void> {
     clearInterval(timer);
     await firstSweep;
-    file.stopRetrying();
-    file.stream.end();
-    await once(file.stream, 'finish');
+    await files.close();
   }
 
   return {
@@ -77,6 +72,95 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
       return closing;
     },
   };
+}
+
+const GATHER_MS = 100;
+
+/**
+ * A stream of lines into daily files that survives failures of the disk. Every tenth of a second the waiting lines are
+ * written and the file is opened anew, so the next line recreates a deleted file or folder, and at midnight only the
+ * name changes. After an error, writing is tried again every second. The lines wait meanwhile, and a partly written
+ * batch continues where it stopped, so that no line is torn or doubled.
+ *
+ * This is not winston-daily-rotate-file because of three faults measured with 5.0.0: after ENOSPC its stream is dead
+ * until the next day, it does not recreate a deleted file even with `watchLog`, and the lines that it holds cannot be
+ * counted, so they have no bound.
+ * @param makeRoom called before lines are appended to a file
+ */
+function createDailyFiles(
+  { dir, log, retryMs = 1000 }: AccessLogOptions,
+  makeRoom: (path: string, bytes: number) => Promise<void>,
+) {
+  const lastTry = new AbortController();
+  let failing = false;
+
+  const pause = (ms: number) =>
+    sleep(ms, undefined, { ref: false, signal: lastTry.signal }).catch(() => undefined);
+
+  async function deliver(lines: string[]): Promise<void> {
+    await pause(GATHER_MS); // gathers lines, because opening the file costs more than writing them
+    const texts = new Map<string, string>();
+    for (const line of lines) {
+      const name = fileOfDay(new Date(JSON.parse(line).ts)); // also a late write goes to the right file
+      texts.set(name, (texts.get(name) ?? '') + line);
+    }
+    for (const [name, text] of texts) await persist(join(dir, name), Buffer.from(text));
+  }
+
+  async function persist(path: string, data: Buffer): Promise<void> {
+    let done = 0;
+    await makeRoom(path, data.length);
+    while (true) {
+      try {
+        const file = await openToAppend(path);
+        try {
+          // An empty file has replaced the one with the beginning of this line, so the line is written again.
+          if (done > 0 && (await file.stat()).size === 0) done = data.lastIndexOf('\n', done - 1) + 1;
+          while (done < data.length) done += (await file.write(data, done)).bytesWritten;
+        } finally {
+          await file.close();
+        }
+        if (failing) log.info('The access log is being written again', { path });
+        failing = false;
+        return;
+      } catch (error) {
+        if (!failing)
+          log.error('Cannot write the access log; requests are still served', { path, error: String(error) });
+        failing = true;
+        if (lastTry.signal.aborted) {
+          const lost = data.subarray(done).toString().split('\n').length - 1;
+          log.error('Access log lines are lost', { path, lost });
+          return;
+        }
+        await pause(retryMs);
+      }
+    }
+  }
+
+  /** Takes whole lines with their newline. It never emits an error. */
+  const stream = new Writable({
+    decodeStrings: false,
+    writev: (chunks, done) => void deliver(chunks.map(({ chunk }) => chunk)).then(() => done(), done),
+  });
+  return {
+    stream,
+    /** Ends the waiting after a failed write. There is one last try, and then the lines are lost and counted. */
+    async close(): Promise<void> {
+      lastTry.abort();
+      stream.end();
+      await once(stream, 'finish');
+    },
+  };
+}
+
+async function openToAppend(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'a', 0o640);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    makeFolder(dirname(path));
+    return await open(path, 'a', 0o640);
+  }
 }
 
 /** Writes the lines to standard output, as containers want it. */
