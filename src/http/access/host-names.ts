@@ -10,6 +10,7 @@ import { isLoopback } from '../../address.ts';
 export interface HostNameOptions {
   /** The address the server listens on. */
   host: string;
+  /** Origins such as `https://example.org` or `http://localhost:*` (any port), or `*` for all. */
   corsOrigins: readonly string[];
   /** Further names; `*` stands for all. */
   allowedHosts: readonly string[];

@@ -9,18 +9,13 @@ import type { Request, RequestHandler } from 'express';
 import { GatewayError } from '../../errors.ts';
 import { type HostNameOptions, hostNames, hostnameOf } from './host-names.ts';
 
-export interface ProtectionOptions extends HostNameOptions {
-  /** Origins such as `https://example.org` or `http://localhost:*` (any port), or `*` for all. */
-  corsOrigins: readonly string[];
-}
-
 const READING = ['GET', 'HEAD'];
 /** Fetch Metadata (W3C), section 2.4. */
 const OTHER_SITES = ['cross-site', 'same-site'];
 /** Health is not a secret, and monitors may use any host name. */
 const UNDER_ANY_NAME = ['/health', '/ready'];
 
-export function protection(options: ProtectionOptions): RequestHandler[] {
+export function protection(options: HostNameOptions): RequestHandler[] {
   const { corsOrigins } = options;
   const anyOrigin = corsOrigins.includes('*');
   // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
