@@ -26,6 +26,7 @@ import { protection } from './http/access/protection.ts';
 import { createTokens } from './http/access/tokens.ts';
 import { errorHandler } from './http/error-handler.ts';
 import { observeRequests } from './http/observe.ts';
+import { get } from './http/route-table.ts';
 import { mountCategories, mountRoutes } from './http/routes.ts';
 import { createGracefulStop } from './http/server/graceful-stop.ts';
 import { requestId } from './http/server/request-id.ts';
@@ -367,7 +368,7 @@ function routeParts(
       log: deps.log,
     },
     live: [
-      { method: 'get', path: '/v1/realtime', chain: [], handler: live.realtime.handler },
+      get('/v1/realtime', live.realtime.handler),
       ...clientSecretRoutes({
         secrets: live.secrets,
         live: live.sessions,

@@ -1,8 +1,8 @@
 /** The table of the routes below `/admin`. Keys and origins are checked before it. */
-import type { Request, Router } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import { hasSession } from '../http/access/api-key.ts';
 import { pageHeaders, withoutSlash } from '../http/pages.ts';
-import { caseSensitiveRouter, mountRows, type RouteRow } from '../http/route-table.ts';
+import { caseSensitiveRouter, get, mountRows, post, type RouteRow } from '../http/route-table.ts';
 import { sendHtml, sendJson } from './answer.ts';
 import { downloadBody, playBody, replayCapture, showCapture } from './captures.ts';
 import { crashesView, crashToWire } from './crashes.ts';
@@ -20,12 +20,7 @@ import type { Html } from './views/html.ts';
 
 export function adminTable(deps: AdminDeps): RouteRow[] {
   const { captures, crashes, metrics, models, slot, version, cpuLevel, toggles } = deps;
-  const row =
-    (method: 'get' | 'post', chain: RouteRow['chain'] = []) =>
-    (path: string, handler: RouteRow['handler']): RouteRow => ({ method, path, chain, handler });
-  const get = row('get');
-  const page = row('get', [withoutSlash]);
-  const post = row('post');
+  const page = (path: string, handler: RequestHandler) => get(path, withoutSlash, handler);
   const json = (path: string, body: (req: Request) => unknown) =>
     get(path, (req, res) => sendJson(res, body(req)));
   const fragment = (name: string, view: (req: Request) => Html | Promise<Html>) =>

@@ -1,5 +1,5 @@
 /**
- * Mounts tables of routes on Express, each with a method, path, chain and handler. Other methods on a known path get a
+ * Mounts tables of routes on Express, each with a method, path and handlers. Other methods on a known path get a
  * 405. OPTIONS is answered with the allowed methods (RFC 9110, section 9.3.7), because a browser's preflight must
  * neither reach an upstream nor take the slot.
  */
@@ -9,9 +9,17 @@ import { GatewayError } from '../errors.ts';
 export interface RouteRow {
   method: 'get' | 'post' | 'delete' | 'all';
   path: string;
-  chain: RequestHandler[];
-  handler: RequestHandler;
+  /** They run in this order. */
+  handlers: readonly RequestHandler[];
 }
+
+const rowOf =
+  (method: RouteRow['method']) =>
+  (path: string, ...handlers: RequestHandler[]): RouteRow => ({ method, path, handlers });
+export const get = rowOf('get');
+export const post = rowOf('post');
+export const del = rowOf('delete');
+export const all = rowOf('all');
 
 const ALL_VERBS = ['get', 'post', 'put', 'patch', 'delete'] as const;
 /** The methods of a row with the method `all`: none such as TRACE, which would send a client's own headers back. */
@@ -25,8 +33,8 @@ export function mountRows(router: IRouter, rows: readonly RouteRow[]): void {
     const here = rows.filter((row) => row.path === path);
     const methods = here.flatMap(({ method }) => (method === 'all' ? ALL_METHODS : method.toUpperCase()));
     if (methods.includes('GET')) methods.push('HEAD');
-    for (const { method, chain, handler } of here)
-      for (const name of method === 'all' ? ALL_VERBS : [method]) router[name](path, ...chain, handler);
+    for (const { method, handlers } of here)
+      for (const name of method === 'all' ? ALL_VERBS : [method]) router[name](path, ...handlers);
     allowOnly(router, path, methods);
   }
 }

@@ -1,4 +1,4 @@
-/** The table of the HTTP routes: method, path, chain, handler. */
+/** The table of the HTTP routes: method, path, handlers. */
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
@@ -11,17 +11,18 @@ import { countAs } from './observe.ts';
 import { type Description, mountDocs, openapi } from './openapi/docs.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
-import { mountRows, type RouteRow } from './route-table.ts';
+import { all, del, get, mountRows, post, type RouteRow } from './route-table.ts';
 import { ownPace } from './server/body-deadline.ts';
 import type { GracefulStop } from './server/graceful-stop.ts';
 import {
   alignmentDialect,
+  type Dialect,
   openaiDialect,
   type TranscriptionHandlerDeps,
   transcriptions,
 } from './transcriptions.ts';
 import type { ReceiveBody } from './upload/proxied-body.ts';
-import { asr, detectLanguage, WHISPER_ASR } from './whisper-asr.ts';
+import { asrDialect, detectDialect, WHISPER_ASR } from './whisper-asr.ts';
 
 export interface RouteDeps {
   version: string;
@@ -46,8 +47,8 @@ export interface RouteDeps {
 
 /** The paths below `/v1/audio` that are not the speech upstream's. */
 const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'].map((name) => `/v1/audio/${name}`);
-/** What the chat daemon answers besides chat. */
-const OF_THE_DAEMON = ['/v1/completions', '/v1/embeddings', '/v1/responses'];
+/** What the chat daemon answers. */
+const OF_THE_DAEMON = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses'];
 /** The pages, which are not rows of the table. */
 const PAGES = ['/docs', '/playground', '/admin'];
 
@@ -55,58 +56,35 @@ const PAGES = ['/docs', '/playground', '/admin'];
 export function routeTable(deps: RouteDeps): RouteRow[] {
   const { version, describe, models, gracefulStop, shutdown, prometheus, speech, chat, receiveBody } = deps;
   const inference = [admission(deps.admission), ownPace];
-  const toDaemon = {
-    chain: inference,
-    handler: passthrough('llm', { shutdown, receiveBody, forward: chat }),
-  };
+  const recognition = (dialect: Dialect) => transcriptions(deps.transcriptions, dialect);
+  const toDaemon = [...inference, passthrough('llm', { shutdown, receiveBody, forward: chat })];
   // A recording sent to a misspelling of the gateway's own path must not reach the speech upstream.
   const notOwn: RequestHandler = (req, _res, next) =>
     isOwnAudio(req.path) ? next(notFound(servedPaths(rows), req)) : next();
   const rows: RouteRow[] = [
-    { method: 'get', path: '/health', chain: [], handler: health(version) },
-    { method: 'get', path: '/ready', chain: [], handler: ready(gracefulStop) },
-    { method: 'get', path: '/openapi.json', chain: [], handler: openapi({ version, ...describe }) },
-    { method: 'get', path: '/metrics', chain: [], handler: metricsText(prometheus) },
-    { method: 'get', path: '/v1/models', chain: [], handler: listModels(models) },
-    { method: 'get', path: '/v1/models/*id', chain: [], handler: getModel(models) },
+    get('/health', health(version)),
+    get('/ready', ready(gracefulStop)),
+    get('/openapi.json', openapi({ version, ...describe })),
+    get('/metrics', metricsText(prometheus)),
+    get('/v1/models', listModels(models)),
+    get('/v1/models/*id', getModel(models)),
     ...deps.live,
-    {
-      method: 'post',
-      path: '/v1/audio/transcriptions',
-      chain: inference,
-      handler: transcriptions(deps.transcriptions, openaiDialect('transcribe')),
-    },
-    {
-      method: 'post',
-      path: '/v1/audio/translations',
-      chain: inference,
-      handler: transcriptions(deps.transcriptions, openaiDialect('translate')),
-    },
-    {
-      method: 'post',
-      path: '/v1/audio/alignments',
-      chain: inference,
-      handler: transcriptions(deps.transcriptions, alignmentDialect),
-    },
-    { method: 'post', path: '/asr', chain: inference, handler: asr(deps.transcriptions) },
-    {
-      method: 'post',
-      path: '/detect-language',
-      chain: inference,
-      handler: detectLanguage(deps.transcriptions),
-    },
-    { method: 'post', path: '/v1/chat/completions', ...toDaemon },
-    ...OF_THE_DAEMON.map((path): RouteRow => ({ method: 'post', path, ...toDaemon })),
-    { method: 'get', path: '/v1/responses/:id', ...toDaemon },
-    { method: 'delete', path: '/v1/responses/:id', ...toDaemon },
-    { method: 'post', path: '/v1/responses/:id/cancel', ...toDaemon },
-    { method: 'get', path: '/v1/responses/:id/input_items', ...toDaemon },
-    {
-      method: 'all',
-      path: '/v1/audio/*path',
-      chain: [notOwn, ...inference],
-      handler: passthrough('tts', { shutdown, receiveBody, forward: speech }),
-    },
+    post('/v1/audio/transcriptions', ...inference, recognition(openaiDialect('transcribe'))),
+    post('/v1/audio/translations', ...inference, recognition(openaiDialect('translate'))),
+    post('/v1/audio/alignments', ...inference, recognition(alignmentDialect)),
+    post('/asr', ...inference, recognition(asrDialect)),
+    post('/detect-language', ...inference, recognition(detectDialect)),
+    ...OF_THE_DAEMON.map((path) => post(path, ...toDaemon)),
+    get('/v1/responses/:id', ...toDaemon),
+    del('/v1/responses/:id', ...toDaemon),
+    post('/v1/responses/:id/cancel', ...toDaemon),
+    get('/v1/responses/:id/input_items', ...toDaemon),
+    all(
+      '/v1/audio/*path',
+      notOwn,
+      ...inference,
+      passthrough('tts', { shutdown, receiveBody, forward: speech }),
+    ),
   ];
   return rows;
 }
@@ -117,7 +95,7 @@ const servedPaths = (rows: readonly RouteRow[]) => [...rows.map(({ path }) => pa
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
   app.use([...OWN_AUDIO, ...WHISPER_ASR], countAs('asr'));
-  app.use(['/v1/chat/completions', ...OF_THE_DAEMON], countAs('llm'));
+  app.use(OF_THE_DAEMON, countAs('llm'));
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {

@@ -3,7 +3,7 @@
  * The parameters are in the query, the audio is the part `audio_file`, and with `encode=false` it has no header: signed
  * 16-bit little-endian samples, 16 kHz, mono.
  */
-import type { Request, RequestHandler } from 'express';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { SAMPLE_RATE } from '../audio/decoder.ts';
 import { wavHeader } from '../audio/wav-header.ts';
@@ -13,7 +13,7 @@ import { isTruthy } from '../truthy.ts';
 import { formatTranscript } from '../wire/formats.ts';
 import { choiceIn, oneOfRepeated, parseRequest } from '../wire/request.ts';
 import { toTsv, toWhisperJson } from '../wire/whisper-formats.ts';
-import { type Dialect, type TranscriptionHandlerDeps, transcriptions } from './transcriptions.ts';
+import type { Dialect } from './transcriptions.ts';
 
 /** The paths of that API. */
 export const WHISPER_ASR: readonly string[] = ['/asr', '/detect-language'];
@@ -54,53 +54,49 @@ export const asrQuery = z.object({
 });
 export const detectQuery = z.object({ model, encode, video_file });
 
-export function asr(deps: TranscriptionHandlerDeps): RequestHandler {
-  return transcriptions(deps, {
-    upload: uploadOf,
-    request(_fields, { query }, aliases) {
-      const { diarize, num_speakers, min_speakers, max_speakers, max_line_width, max_line_count } = query;
-      const output = outputOf(query);
-      const asked = {
-        model: query.model,
-        language: query.language,
-        prompt: query.initial_prompt,
-        translate: choiceOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
-        response_format: FORMAT_OF[output],
-        // The programs that use this API show the cues below a video.
-        segment_granularity: output === 'srt' || output === 'vtt' ? 'subtitle' : 'sentence',
-        timestamp_granularities: switchOf(query, 'word_timestamps') ? 'word' : '',
-        diarize,
-        num_speakers,
-        min_speakers,
-        max_speakers,
-        max_line_width,
-        max_line_count,
-      };
-      return parseRequest(asked, aliases);
-    },
-    answer(transcript, request, { query }) {
-      const output = outputOf(query);
-      if (output === 'tsv') return toTsv(transcript);
-      return output === 'json' ? toWhisperJson(transcript, request) : formatTranscript(transcript, request);
-    },
-  });
-}
+export const asrDialect: Dialect = {
+  upload: (req) => uploadOf(req),
+  request(_fields, { query }, aliases) {
+    const { diarize, num_speakers, min_speakers, max_speakers, max_line_width, max_line_count } = query;
+    const output = outputOf(query);
+    const asked = {
+      model: query.model,
+      language: query.language,
+      prompt: query.initial_prompt,
+      translate: choiceOf(TASKS, 'task', query.task) === 'translate' ? 'true' : '',
+      response_format: FORMAT_OF[output],
+      // The programs that use this API show the cues below a video.
+      segment_granularity: output === 'srt' || output === 'vtt' ? 'subtitle' : 'sentence',
+      timestamp_granularities: switchOf(query, 'word_timestamps') ? 'word' : '',
+      diarize,
+      num_speakers,
+      min_speakers,
+      max_speakers,
+      max_line_width,
+      max_line_count,
+    };
+    return parseRequest(asked, aliases);
+  },
+  answer(transcript, request, { query }) {
+    const output = outputOf(query);
+    if (output === 'tsv') return toTsv(transcript);
+    return output === 'json' ? toWhisperJson(transcript, request) : formatTranscript(transcript, request);
+  },
+};
 
-export function detectLanguage(deps: TranscriptionHandlerDeps): RequestHandler {
-  return transcriptions(deps, {
-    upload: uploadOf,
-    request: (_fields, { query }) => parseRequest({ model: query.model }),
-    enoughSec: ENOUGH_SPEECH_SEC,
-    answer: ({ summary }) => ({
-      contentType: 'application/json; charset=utf-8',
-      body: JSON.stringify({
-        detected_language: languageName(summary.language),
-        language_code: summary.language,
-        confidence: Number(summary.languageProbability.toFixed(4)),
-      }),
+export const detectDialect: Dialect = {
+  upload: (req) => uploadOf(req),
+  request: (_fields, { query }) => parseRequest({ model: query.model }),
+  enoughSec: ENOUGH_SPEECH_SEC,
+  answer: ({ summary }) => ({
+    contentType: 'application/json; charset=utf-8',
+    body: JSON.stringify({
+      detected_language: languageName(summary.language),
+      language_code: summary.language,
+      confidence: Number(summary.languageProbability.toFixed(4)),
     }),
-  });
-}
+  }),
+};
 
 type Query = Request['query'];
 

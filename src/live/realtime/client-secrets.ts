@@ -6,7 +6,7 @@
 import express, { type RequestHandler } from 'express';
 import { z } from 'zod';
 import type { Tokens } from '../../http/access/tokens.ts';
-import type { RouteRow } from '../../http/route-table.ts';
+import { post, type RouteRow } from '../../http/route-table.ts';
 import type { GracefulStop } from '../../http/server/graceful-stop.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { networkOf } from '../../limits/network.ts';
@@ -72,28 +72,15 @@ export interface ClientSecretDeps {
 /** `POST /v1/realtime/client_secrets`, and the beta's `/v1/realtime/transcription_sessions` and `/v1/realtime/sessions`. */
 export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
   // A body of any type is read as JSON. If a body without a type were skipped, its settings would be lost silently.
-  const chain = [express.json({ limit: deps.limits.bodyBytes, type: () => true })];
+  const json = express.json({ limit: deps.limits.bodyBytes, type: () => true });
+  const secret = (path: string, readBody: (body: unknown) => Asked) =>
+    post(`/v1/realtime/${path}`, json, issueSecret(deps, readBody));
   return [
-    {
-      method: 'post',
-      path: '/v1/realtime/client_secrets',
-      chain,
-      handler: issueSecret(deps, read),
-    },
-    {
-      method: 'post',
-      path: '/v1/realtime/transcription_sessions',
-      chain,
-      handler: issueSecret(deps, (body) => readBeta(body, null)),
-    },
-    {
-      method: 'post',
-      path: '/v1/realtime/sessions',
-      chain,
-      handler: issueSecret(deps, (body) =>
-        readBeta(body, updatedConversation(firstConversation(null), fromBetaConversation(body))),
-      ),
-    },
+    secret('client_secrets', read),
+    secret('transcription_sessions', (body) => readBeta(body, null)),
+    secret('sessions', (body) =>
+      readBeta(body, updatedConversation(firstConversation(null), fromBetaConversation(body))),
+    ),
   ];
 }
 
