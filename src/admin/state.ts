@@ -4,21 +4,6 @@ import type { AdminDeps, Trouble } from './deps.ts';
 import { CATEGORY_NAMES, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
 
-type Deps = Pick<
-  AdminDeps,
-  | 'slot'
-  | 'metrics'
-  | 'upstreams'
-  | 'models'
-  | 'crashes'
-  | 'watch'
-  | 'captures'
-  | 'audioProblem'
-  | 'onCpu'
-  | 'cpuLevel'
-  | 'toggles'
->;
-
 /** A request that holds the slot for less time is never reported. */
 const LONG_HOLD_MS = 120_000;
 /** A hold is unusual when it is this many times longer than the slowest recent request. */
@@ -28,7 +13,7 @@ const CRASH_SHOWN_MS = 24 * 3_600_000;
 const KEPT_MS = 8000;
 
 /** Returns what makes the line. */
-export function stateView(deps: Deps): () => Promise<Html> {
+export function stateView(deps: AdminDeps): () => Promise<Html> {
   const startedAt = new Date(Date.now() - performance.now());
   const slowly = keptFor(KEPT_MS, () => slowTroubles(deps, startedAt));
   return async () => {
@@ -40,7 +25,7 @@ export function stateView(deps: Deps): () => Promise<Html> {
 
 const RANK = { bad: 0, warn: 1 } as const;
 
-async function slowTroubles(deps: Deps, startedAt: Date): Promise<Trouble[]> {
+async function slowTroubles(deps: AdminDeps, startedAt: Date): Promise<Trouble[]> {
   const [upstreams, audio] = await Promise.all([deps.upstreams.health(), deps.audioProblem()]);
   return found([
     ...upstreams.map(
@@ -89,7 +74,7 @@ const found = (maybe: readonly (Trouble | false | null)[]) => maybe.flatMap((one
 
 const UPSTREAMS = { tts: 'The speech upstream', llm: 'The chat daemon' } as const;
 
-function lastCrash({ crashes }: Deps): Trouble | null {
+function lastCrash({ crashes }: AdminDeps): Trouble | null {
   const [last] = crashes.list();
   if (last === undefined || Date.now() - Date.parse(last.at) > CRASH_SHOWN_MS) return null;
   const how = last.signal ?? (last.exitCode === null ? null : `exit ${last.exitCode}`);
@@ -104,7 +89,7 @@ function lastCrash({ crashes }: Deps): Trouble | null {
   };
 }
 
-function heldLong({ slot, metrics }: Deps): Trouble[] {
+function heldLong({ slot, metrics }: AdminDeps): Trouble[] {
   const { holder, heldForMs, requestId } = slot.status();
   if (holder === null || heldForMs < LONG_HOLD_MS) return [];
   const slowest = Math.max(0, ...metrics.recent(holder).map((sample) => sample.latency_ms));
@@ -122,7 +107,7 @@ function heldLong({ slot, metrics }: Deps): Trouble[] {
 }
 
 /** Troubles that can be found without waiting, because their state is in memory. */
-function quick({ captures, models, toggles, onCpu }: Deps): Trouble[] {
+function quick({ captures, models, toggles, onCpu }: AdminDeps): Trouble[] {
   const failed = captures.failure();
   return found([
     failed !== null &&
