@@ -2,6 +2,7 @@
 import type { Express, Request, RequestHandler, Router } from 'express';
 import type { Prometheus } from '../observability/prometheus.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
+import { CHAT_PATHS, OWN_AUDIO } from '../proxy/upstream.ts';
 import type { ApiKeys } from './access/api-key.ts';
 import { type AdmissionDeps, admission } from './admission.ts';
 import { health, ready } from './health.ts';
@@ -45,10 +46,6 @@ export interface RouteDeps {
   admin: Router;
 }
 
-/** The paths below `/v1/audio` that are not the speech upstream's. */
-const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'].map((name) => `/v1/audio/${name}`);
-/** What the chat daemon answers. */
-const OF_THE_DAEMON = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses'];
 /** The pages, which are not rows of the table. */
 const PAGES = ['/docs', '/playground', '/admin'];
 
@@ -74,7 +71,7 @@ export function routeTable(deps: RouteDeps): RouteRow[] {
     post('/v1/audio/alignments', ...inference, recognition(alignmentDialect)),
     post('/asr', ...inference, recognition(asrDialect)),
     post('/detect-language', ...inference, recognition(detectDialect)),
-    ...OF_THE_DAEMON.map((path) => post(path, ...toDaemon)),
+    ...CHAT_PATHS.map((path) => post(path, ...toDaemon)),
     get('/v1/responses/:id', ...toDaemon),
     del('/v1/responses/:id', ...toDaemon),
     post('/v1/responses/:id/cancel', ...toDaemon),
@@ -94,8 +91,8 @@ const servedPaths = (rows: readonly RouteRow[]) => [...rows.map(({ path }) => pa
 /** Sets the category of each request before anything can refuse it, so that a refusal counts in the same category. */
 export function mountCategories(app: Express): void {
   app.use('/v1/audio', countAs('tts'));
-  app.use([...OWN_AUDIO, ...WHISPER_ASR], countAs('asr'));
-  app.use(OF_THE_DAEMON, countAs('llm'));
+  app.use([...OWN_AUDIO.map((name) => `/v1/audio/${name}`), ...WHISPER_ASR], countAs('asr'));
+  app.use(CHAT_PATHS, countAs('llm'));
 }
 
 export function mountRoutes(app: Express, deps: RouteDeps): void {

@@ -14,17 +14,21 @@ export interface Upstream extends UpstreamConfig {
   readonly hint: string;
 }
 
+/** What is below `/v1/audio` and not the speech upstream's. */
+export const OWN_AUDIO = ['transcriptions', 'translations', 'alignments'];
+/** What the chat daemon answers, and all that is below it. */
+export const CHAT_PATHS = ['/v1/chat/completions', '/v1/completions', '/v1/embeddings', '/v1/responses'];
+
 export function speechUpstream(config: UpstreamConfig): Upstream {
   const hint = 'start the speech container, or set SVC_TTS_UPSTREAM_URL';
-  const takes = (path: string) =>
-    /^\/v1\/audio\/(?!(transcriptions|translations|alignments)(\/|$))./.test(path);
+  const speech = new RegExp(`^/v1/audio/(?!(${OWN_AUDIO.join('|')})(/|$)).`);
+  const takes = (path: string) => speech.test(path);
   return { ...config, category: 'tts', takes, name: 'speech upstream', hint };
 }
 
 export function chatUpstream(config: UpstreamConfig): Upstream {
   const hint = 'start the chat daemon, or set SVC_LLM_BACKEND_URL';
-  const takes = (path: string) =>
-    /^\/v1\/(chat\/completions|completions|embeddings|responses)(\/|$)/.test(path);
+  const takes = (path: string) => CHAT_PATHS.some((own) => path === own || path.startsWith(`${own}/`));
   return { ...config, category: 'llm', takes, name: 'chat daemon', hint };
 }
 
