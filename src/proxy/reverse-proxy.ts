@@ -35,12 +35,7 @@ export interface ForwardOptions {
   servedBelow: string;
 }
 
-/**
- * Resolves when the upstream call has ended and its answer is written. Rejects with a GatewayError or the signal's
- * reason. If the response has begun by then, the caller must destroy the client's connection, because an answer that
- * was cut short must never look complete.
- */
-export type Forward = (req: Request, res: Response, options: ForwardOptions) => Promise<void>;
+export type Forward = ReturnType<typeof createReverseProxy>;
 
 /** One request under way. */
 interface Call extends ForwardOptions, UpstreamCall {
@@ -64,7 +59,7 @@ type Engine = Parameters<NonNullable<EngineOptions['plugins']>[number]>[0];
 export function createReverseProxy(
   upstream: Upstream,
   { limits, isEmbeddable, holdsKey }: ReverseProxyOptions,
-): Forward {
+) {
   const calls = new WeakMap<IncomingMessage, Call>();
   const base = new URL(upstream.url);
   const engine = createEngine({
@@ -105,7 +100,12 @@ export function createReverseProxy(
     },
   });
 
-  return (req, res, options) => {
+  /**
+   * Resolves when the upstream call has ended and its answer is written. Rejects with a GatewayError or the signal's
+   * reason. If the response has begun by then, the caller must destroy the client's connection, because an answer that
+   * was cut short must never look complete.
+   */
+  return (req: Request, res: Response, options: ForwardOptions): Promise<void> => {
     const chunked = req.headers['transfer-encoding'] !== undefined;
     stripRequestHeaders(req.headers);
     removeKeys(req.headers, holdsKey);

@@ -21,13 +21,6 @@ import {
 } from './request-body.ts';
 import type { SpooledFile } from './spool.ts';
 
-export interface ReceivedBody {
-  /** Reads all of the body, once. When it was read, what it held is free. */
-  open(): Readable;
-  /** Frees what the body holds. Idempotent. */
-  release(): void;
-}
-
 export interface ReceiveOptions {
   /** Aborts when the client leaves or ends its body too early, and when the gateway stops. */
   signal: AbortSignal;
@@ -35,21 +28,9 @@ export interface ReceiveOptions {
   onChunk(chunk: Buffer): void;
 }
 
-/**
- * Resolves when the body is complete, with null when the request has none.
- * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
- *   after an abort
- */
-export type ReceiveBody = (
-  req: Request,
-  res: Response,
-  options: ReceiveOptions,
-) => Promise<ReceivedBody | null>;
+export type ReceiveBody = ReturnType<typeof bodyReceiver>;
 
-export function bodyReceiver(
-  storage: BodyStorage,
-  { inMemory, memoryBytes }: Budgets['proxied'],
-): ReceiveBody {
+export function bodyReceiver(storage: BodyStorage, { inMemory, memoryBytes }: Budgets['proxied']) {
   const { spool, places, maxBytes, limits } = storage;
   const memory = createUploadPlaces({ maxUploads: inMemory, graceMs: limits.graceMs });
 
@@ -87,7 +68,12 @@ export function bodyReceiver(
     }
   }
 
-  return async (req, res, { signal, onChunk }) => {
+  /**
+   * Resolves when the body is complete, with null when the request has none.
+   * @throws GatewayError `file_too_large`, `request_timeout`, `overloaded` or `storage_unavailable`; `signal.reason`
+   *   after an abort
+   */
+  return async (req: Request, res: Response, { signal, onChunk }: ReceiveOptions) => {
     if (!hasBody(req)) {
       continueIfAsked(req, res);
       return null;
@@ -130,14 +116,16 @@ async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): 
 }
 
 /** @param content begins to read the body */
-function received(content: () => Readable, release: () => void): ReceivedBody {
+function received(content: () => Readable, release: () => void) {
   let stream: Readable | null = null;
   return {
-    open() {
+    /** Reads all of the body, once. When it was read, what it held is free. */
+    open(): Readable {
       stream = content();
       return stream.once('close', release);
     },
-    release() {
+    /** Frees what the body holds. Idempotent. */
+    release(): void {
       if (stream === null) release();
       else stream.destroy();
     },

@@ -45,23 +45,14 @@ export interface UploadForm {
   head?: Buffer;
 }
 
-/**
- * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
- *   `signal.reason` after an abort
- */
-export type ReceiveUpload = (
-  req: Request,
-  res: Response,
-  signal: AbortSignal,
-  form: UploadForm,
-) => Promise<Upload>;
+export type ReceiveUpload = ReturnType<typeof uploadReceiver>;
 
 const FORM = BUDGETS.form.transcription;
 /** The most bytes of a form beside its file, with generous room for the head of each part. */
 const MAX_BYTES_OF_FIELDS =
   FORM.parts * (FORM.fieldSize + 1024) + BUDGETS.speakers.references * BUDGETS.speakers.referenceBytes;
 
-export function uploadReceiver(storage: BodyStorage): ReceiveUpload {
+export function uploadReceiver(storage: BodyStorage) {
   const { spool, places, maxBytes, limits } = storage;
   const fieldMemory = createByteShares(limits.maxFieldBytes);
 
@@ -106,7 +97,11 @@ export function uploadReceiver(storage: BodyStorage): ReceiveUpload {
     }
   }
 
-  return async (req, res, signal, asked) => {
+  /**
+   * @throws GatewayError for a form that cannot be used, and when a limit on all uploads leaves no room for it;
+   *   `signal.reason` after an abort
+   */
+  return async (req: Request, res: Response, signal: AbortSignal, asked: UploadForm): Promise<Upload> => {
     assertForm(req, asked.field, maxBytes);
     const arrival = arrivalOf(req, signal, limits);
     await places.take(arrival.claim);
