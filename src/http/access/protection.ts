@@ -4,10 +4,22 @@
  * to point here can read the answers (DNS rebinding). Both are refused by the `Origin` and `Host` that the browser
  * itself sends. Other clients send no `Origin` and pass.
  */
+import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import cors from 'cors';
 import type { Request, RequestHandler } from 'express';
+import { isLoopback } from '../../address.ts';
 import { GatewayError } from '../../errors.ts';
-import { type HostNameOptions, hostNames, hostnameOf } from './host-names.ts';
+
+interface ProtectionOptions {
+  /** The address the server listens on. */
+  host: string;
+  /** Origins such as `https://example.org` or `http://localhost:*` (any port), or `*` for all. */
+  corsOrigins: readonly string[];
+  /** Further names; `*` stands for all. */
+  allowedHosts: readonly string[];
+  hasKeys: boolean;
+}
 
 const READING = ['GET', 'HEAD'];
 /** Fetch Metadata (W3C), section 2.4. */
@@ -15,7 +27,7 @@ const OTHER_SITES = ['cross-site', 'same-site'];
 /** Health is not a secret, and monitors may use any host name. */
 const UNDER_ANY_NAME = ['/health', '/ready'];
 
-export function protection(options: HostNameOptions): RequestHandler[] {
+export function protection(options: ProtectionOptions): RequestHandler[] {
   const { corsOrigins } = options;
   const anyOrigin = corsOrigins.includes('*');
   // Only the gateway's own pages may use the admin API: a site that may use the API may not control the gateway.
@@ -59,6 +71,48 @@ export function protection(options: HostNameOptions): RequestHandler[] {
     else next();
   };
   return [refuse, shareWithAllowed];
+}
+
+/**
+ * Top-level domains for private networks. The public DNS answers no name below them, so an attacker cannot register one
+ * (RFC 6761, RFC 6762, RFC 8375, and the resolution of ICANN on `internal` of 2024-07-29).
+ */
+const PRIVATE_DOMAIN = /\.(localhost|local|internal|home\.arpa)$/;
+
+/**
+ * Returns whether a name in lower case, without a port, is one of this server. On loopback these are the names of
+ * loopback and those in the settings. On other addresses a name also passes that no stranger can make point here. With
+ * keys it may have any name there: a page of another site has no key, and its browser sends it no session.
+ */
+function hostNames(options: ProtectionOptions): (name: string) => boolean {
+  const { host, corsOrigins, allowedHosts, hasKeys } = options;
+  const onLoopback = isLoopback(host);
+  if (allowedHosts.includes('*') || (hasKeys && !onLoopback)) return () => true;
+  const known = new Set([
+    host.toLowerCase(),
+    ...corsOrigins.map((origin) => hostnameOf(origin.replace(/:\*$/, '')) ?? ''),
+    ...allowedHosts.map((name) => name.toLowerCase()),
+  ]);
+  const own = hostname().toLowerCase();
+  const isPrivate = (name: string) =>
+    name === own ||
+    !name.includes('.') ||
+    PRIVATE_DOMAIN.test(name) ||
+    isIP(name.replace(/^\[|\]$/g, '')) > 0;
+  return (name) =>
+    isLoopback(name) ||
+    name.endsWith('.localhost') ||
+    known.has(name) ||
+    (!onLoopback && name !== '' && isPrivate(name));
+}
+
+/** The host name in a URL, in lower case; null if it is not a URL. */
+function hostnameOf(url: string): string | null {
+  try {
+    return new URL(url).hostname.toLowerCase();
+  } catch {
+    return null;
+  }
 }
 
 /** @param site may have any port, as `http://localhost:*` */
