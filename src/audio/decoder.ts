@@ -78,23 +78,9 @@ export async function readFirst(decoder: Decoder): Promise<Opened | null> {
   return first === null ? null : { decoder, first };
 }
 
-/** A decoder with another `read` or `close`. */
-export function withOverrides(decoder: Decoder, changes: Partial<Pick<Decoder, 'read' | 'close'>>): Decoder {
-  return {
-    get durationSec() {
-      return decoder.durationSec;
-    },
-    get lost() {
-      return decoder.lost;
-    },
-    get sides() {
-      return decoder.sides;
-    },
-    read: () => decoder.read(),
-    close: () => decoder.close(),
-    ...changes,
-  };
-}
+/** A decoder with another `read` or `close`; it inherits the rest. */
+export const withOverrides = (decoder: Decoder, changes: Partial<Pick<Decoder, 'read' | 'close'>>): Decoder =>
+  Object.assign(Object.create(decoder), changes);
 
 /** All of the parts in one; a part alone is not copied. */
 export function joined(parts: Float32Array[]): Float32Array {

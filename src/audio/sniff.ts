@@ -83,9 +83,8 @@ const [APE_HEADER_BYTES, APE_SIZE_AT] = [32, 12];
 /** The number of bytes at the start of a file that `sniffContainer` looks at. */
 export const HEAD_BYTES = 4096;
 
-/** The container of a file that begins with `head`; null for an unknown one. */
-export function sniffContainer(head: Uint8Array): Container | null {
-  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+/** The container of a file that begins with these bytes; null for an unknown one. */
+export function sniffContainer(bytes: Buffer): Container | null {
   for (const [found, ...marks] of SIGNATURES) {
     if (marks.every(([offset, mark]) => hasText(bytes, offset, mark))) return found;
   }
@@ -99,8 +98,7 @@ export function sniffContainer(head: Uint8Array): Container | null {
 }
 
 /** True for what is cut out of a WebM or an MP4 that was written as it was recorded: it has no head. */
-export function isLaterChunk(head: Uint8Array): boolean {
-  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
+export function isLaterChunk(bytes: Buffer): boolean {
   const isSegment = hasText(bytes, 4, 'styp') && bytes[0] === 0;
   const box = 4 + (isSegment ? bytes.readUInt32BE(0) : 0);
   const isFragment = bytes[0] === 0 && (hasText(bytes, box, 'moof') || hasText(bytes, box, 'sidx'));
@@ -117,21 +115,18 @@ function isMatroskaBlock(bytes: Buffer): boolean {
  * Recognizes what follows a tag. Encoders put padding there and players accept it, so unknown bytes go to the
  * mp3 decoder.
  */
-export function sniffAfterTag(head: Uint8Array): Container {
-  return sniffContainer(head) ?? MP3;
-}
+export const sniffAfterTag = (bytes: Buffer): Container => sniffContainer(bytes) ?? MP3;
 
 /**
  * The bytes of the ID3v2 tag (ID3v2.4.0, section 3.1) or the APEv2 tag at the start, with its header; 0 without a tag.
  */
-export function tagLength(head: Uint8Array): number {
-  const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
-  if (head.length >= APE_HEADER_BYTES && hasText(bytes, 0, 'APETAGEX'))
+export function tagLength(bytes: Buffer): number {
+  if (bytes.length >= APE_HEADER_BYTES && hasText(bytes, 0, 'APETAGEX'))
     return APE_HEADER_BYTES + bytes.readUInt32LE(APE_SIZE_AT);
-  if (head.length < 10 || !hasText(bytes, 0, 'ID3')) return 0;
+  if (bytes.length < 10 || !hasText(bytes, 0, 'ID3')) return 0;
   let length = 0;
-  for (const byte of head.subarray(6, 10)) length = length * 128 + (byte & 0x7f);
-  const footer = ((head[5] ?? 0) & 0x10) === 0 ? 0 : 10;
+  for (const byte of bytes.subarray(6, 10)) length = length * 128 + (byte & 0x7f);
+  const footer = ((bytes[5] ?? 0) & 0x10) === 0 ? 0 : 10;
   return 10 + length + footer;
 }
 

@@ -80,7 +80,7 @@ async function isTransportStream(path: string): Promise<boolean> {
   try {
     if (!(await stat(path)).isFile()) return false;
     await using file = await open(path);
-    const { bytesRead, buffer } = await file.read(new Uint8Array(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     return sniffContainer(buffer.subarray(0, bytesRead))?.demuxer === 'mpegts';
   } catch {
     return false;

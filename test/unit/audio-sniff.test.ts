@@ -210,7 +210,7 @@ test('any bytes give an answer from the table, the same one twice, and never an 
     ),
   );
   const anyHead = fc.oneof(
-    fc.uint8Array({ maxLength: 600 }),
+    fc.uint8Array({ maxLength: 600 }).map((bytes) => Buffer.from(bytes)),
     fc
       .tuple(
         fc.constantFrom('RIFF', 'OggS', 'ID3\x04', 'FORM', '\xff\xfb', '\0\0\0\x20ftyp', 'G'),
@@ -221,7 +221,7 @@ test('any bytes give an answer from the table, the same one twice, and never an 
   fc.assert(
     fc.property(anyHead, (bytes) => {
       const found = sniffContainer(bytes);
-      assert.equal(sniffContainer(Uint8Array.from(bytes)), found);
+      assert.equal(sniffContainer(Buffer.from(bytes)), found);
       assert.ok(found === null || demuxers.has(found.demuxer));
       assert.ok(tagLength(bytes) >= 0 && tagLength(bytes) <= 20 + 2 ** 28);
       assert.equal(typeof isLaterChunk(bytes), 'boolean');
