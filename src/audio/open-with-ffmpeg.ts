@@ -7,9 +7,9 @@ import type { Ffmpeg } from './ffmpeg-process.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
 import { withoutRepeats } from './repeated-bytes.ts';
 import type { Container } from './sniff.ts';
-import { bestTracks, isSilent, requireTrack, type Track, type TrackWish } from './tracks.ts';
+import { bestTracks, isSilent, requireTrack, type Track } from './tracks.ts';
 
-export interface FfmpegOptions extends TrackWish {
+export interface FfmpegOptions extends DecoderLimits {
   /**
    * The result of `findFfmpeg`; null on a machine without an ffmpeg that can be used. A function is called only for
    * audio that the addon does not decode, because to look for ffmpeg takes longer than to decode most files.
@@ -19,6 +19,8 @@ export interface FfmpegOptions extends TrackWish {
   places?: ProcessPlaces;
   /** The client, as `networkOf` names it. Clients share the processes of ffmpeg. */
   network?: string | undefined;
+  /** True for the tag of the language that was asked for; absent where none was. */
+  isLanguage?: ((tag: string) => boolean) | undefined;
 }
 
 /** Opens a file with ffmpeg, at the first block of the track that is heard. */
@@ -26,14 +28,13 @@ export async function openWithFfmpeg(
   path: string,
   container: Container,
   options: FfmpegOptions,
-  limits: DecoderLimits,
 ): Promise<Opened> {
-  const { ffmpeg: given, places, network = '' } = options;
+  const { ffmpeg: given, places, network = '', signal } = options;
   const ffmpeg = typeof given === 'function' ? await given() : given;
   if (ffmpeg === null) throw refuseWithoutFfmpeg(container);
-  const place = await places?.take(network, limits.signal);
-  const ends = [limits.signal, place?.signal].filter((signal) => signal !== undefined);
-  const own = { ...limits, signal: AbortSignal.any(ends) };
+  const place = await places?.take(network, signal);
+  const ends = [signal, place?.signal].filter((end) => end !== undefined);
+  const own = { ...options, signal: AbortSignal.any(ends) };
   try {
     const attempt = (track: number | undefined, more?: Partial<DecoderLimits>) =>
       attemptTrack(path, container, ffmpeg, { ...own, track, ...more });
@@ -71,7 +72,10 @@ async function attemptTrack(
 }
 
 /** Opens the track that the request names, or the best one of several. */
-async function openTrack(attempt: AttemptTrack, { track: named, isLanguage }: TrackWish): Promise<Opened> {
+async function openTrack(
+  attempt: AttemptTrack,
+  { track: named, isLanguage }: Pick<FfmpegOptions, 'track' | 'isLanguage'>,
+): Promise<Opened> {
   const start = await attempt(named);
   const { tracks } = start;
   if (tracks.length > 0) requireTrack(named, tracks.length);

@@ -6,7 +6,6 @@
 import type { NativeEngine, NativeFormat } from '../engine/types.ts';
 import {
   BLOCK_SAMPLES,
-  type Channel,
   type DecoderLimits,
   LENGTH_SLACK_SEC,
   type Loss,
@@ -21,13 +20,8 @@ import type { Container } from './sniff.ts';
 import { sniffFile } from './sniff-file.ts';
 import { requireTrack } from './tracks.ts';
 
-export interface OpenAudioOptions extends FfmpegOptions {
+export interface OpenAudioOptions extends Omit<FfmpegOptions, 'blockSamples'> {
   engine: Pick<NativeEngine, 'openAudio'>;
-  maxAudioSec: number;
-  /** The channel of a stereo file that the source has; absent for the average of all channels. */
-  channel?: Channel | undefined;
-  channelField?: DecoderLimits['channelField'];
-  signal?: AbortSignal | undefined;
   /** Samples in a block, a multiple of 512; tests use small blocks. */
   blockSamples?: number;
 }
@@ -55,13 +49,12 @@ export interface AudioSource extends AsyncDisposable {
  * before the request takes the slot. The caller has to close the source.
  */
 export async function openAudio(path: string, options: OpenAudioOptions): Promise<AudioSource> {
-  const { maxAudioSec, channel, channelField, track, signal, blockSamples = BLOCK_SAMPLES } = options;
-  signal?.throwIfAborted();
-  const container = await sniffFile(path, signal);
-  const limits: DecoderLimits = { maxAudioSec, blockSamples, channel, channelField, track, signal };
+  const limits = { blockSamples: BLOCK_SAMPLES, ...options };
+  options.signal?.throwIfAborted();
+  const container = await sniffFile(path, options.signal);
   const opened =
-    (container.native && (await openNatively(path, container.native, options, limits))) ??
-    (await openWithFfmpeg(path, container, options, limits));
+    (container.native && (await openNatively(path, container.native, options.engine, limits))) ??
+    (await openWithFfmpeg(path, container, limits));
   try {
     return createSource(container, opened, limits);
   } catch (error) {
@@ -74,7 +67,7 @@ export async function openAudio(path: string, options: OpenAudioOptions): Promis
 async function openNatively(
   path: string,
   format: NativeFormat,
-  { engine }: OpenAudioOptions,
+  engine: OpenAudioOptions['engine'],
   limits: DecoderLimits,
 ): Promise<Opened | null> {
   try {

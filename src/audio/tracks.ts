@@ -15,14 +15,6 @@ export interface Track {
   layout: string;
 }
 
-/** What is looked for in the list. */
-export interface TrackWish {
-  /** The number of the track, from 0, where the request names one. */
-  track?: number | undefined;
-  /** True for the tag of the language that was asked for; absent where none was. */
-  isLanguage?: ((tag: string) => boolean) | undefined;
-}
-
 /** Below this everything is silent, -80 dB: codecs make less of digital silence, and nobody speaks as softly. */
 const SILENT = 1e-4;
 
@@ -33,8 +25,14 @@ export function requireTrack(track: number | undefined, tracks: number): void {
   throw invalidValue('track', track, `Expected an audio track of the file, which has ${last}`);
 }
 
-/** The numbers of the tracks that can be decoded, the best one first. */
-export function bestTracks(tracks: readonly Track[], isLanguage: TrackWish['isLanguage']): number[] {
+/**
+ * The numbers of the tracks that can be decoded, the best one first.
+ * @param isLanguage true for the tag of the language that was asked for; undefined where none was
+ */
+export function bestTracks(
+  tracks: readonly Track[],
+  isLanguage: ((tag: string) => boolean) | undefined,
+): number[] {
   /** The smaller, the better; what is decided first stands first. */
   const ranks = tracks.map(({ isDefault, isComment, language }) => {
     const isTagged = language !== undefined && language !== 'und';
