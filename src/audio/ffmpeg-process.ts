@@ -85,20 +85,14 @@ export async function startFfmpeg(
 }
 
 async function spawnProgram([command, args]: [string, string[]], stdio: StdioOptions) {
+  let child: ChildProcessByStdio<Writable | null, Readable, Readable> | undefined;
   try {
-    const child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio }) as ChildProcessByStdio<
-      Writable | null,
-      Readable,
-      Readable
-    >;
-    try {
-      await once(child, 'spawn');
-      return child;
-    } catch (error) {
-      for (const pipe of child.stdio) pipe?.destroy(); // nothing else closes those of a process that did not start
-      throw error;
-    }
+    child = spawn(command, args, { cwd: '/', env: { LC_ALL: 'C' }, stdio }) as NonNullable<typeof child>;
+    await once(child, 'spawn');
+    return child;
   } catch (error) {
+    // Nothing else closes the pipes of a process that did not start.
+    for (const pipe of child?.stdio ?? []) pipe?.destroy();
     throw REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')
       ? new GatewayError('out_of_memory', {}, { cause: error })
       : error;

@@ -90,22 +90,16 @@ const to16Bits = (sample: number) => Math.max(-32_768, Math.min(32_767, Math.rou
 
 /** The code whose value is nearest, for each sample of 16 bits from the lowest up. */
 function nearestCodes(table: Float32Array): Uint8Array {
-  const byValue = Array.from(table, (value, code) => ({ value: value * 32_768, code })).sort(
-    (a, b) => a.value - b.value,
-  );
-  const codes = new Uint8Array(65_536);
+  const valueAt = (code: number | undefined) => (table[code ?? -1] ?? Number.POSITIVE_INFINITY) * 32_768;
+  const byValue = [...table.keys()].sort((a, b) => valueAt(a) - valueAt(b));
   let at = 0;
-  for (let i = 0; i < codes.length; i += 1) {
+  return Uint8Array.from({ length: 65_536 }, (_, i) => {
     const sample = i - 32_768;
-    const isNearer = () => {
-      const [here, next] = [byValue[at], byValue[at + 1]];
-      return here !== undefined && next !== undefined && next.value - sample < sample - here.value;
-    };
-    while (isNearer()) at += 1;
-    codes[i] = byValue[at]?.code ?? 0;
-  }
-  return codes;
+    while (valueAt(byValue[at + 1]) - sample < sample - valueAt(byValue[at])) at += 1;
+    return byValue[at] as number;
+  });
 }
+
 /** Each is made when it is first asked for: the two take 25 ms, which no start should wait for. */
 const known = new Map<Float32Array, Uint8Array>();
 
