@@ -13,7 +13,7 @@ import type { ModelCache } from '../engine/cache.ts';
 import type { Hold } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError, invalidValue } from '../errors.ts';
-import { PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { DIARIZATION, PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import type { Aliases } from '../models/names.ts';
 import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
@@ -24,15 +24,14 @@ import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
 import { createLanguageTally, type LanguageTally } from './language/tally.ts';
 import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
 import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
-import type { SpeakerRequest, TranscriptionRequest } from './request.ts';
+import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
 import type { Turn } from './speakers/diarization.ts';
 import {
-  openSpeakerPass,
+  createSpeakerPass,
   type Reference,
   type SpeakerPass,
-  type SpeakerPassOptions,
   type SpeakerSummary,
   summaryOf,
 } from './speakers/session-pass.ts';
@@ -230,12 +229,10 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
     async *segments() {
       const numberSegment = createSegmentNumbering();
       try {
-        await using pass =
-          request.speakers &&
-          (await openSpeakerPass(deps.speakers, speakerPassOptions(run, request.speakers)));
-        run.pass = pass;
+        await using lease = request.speakers && (await deps.speakers.lease(DIARIZATION.id));
+        run.pass = lease && (await speakerPassOf(run, lease.model));
         const unlabeled = unlabeledSegments(run);
-        for await (const segment of pass?.label(unlabeled) ?? unlabeled) yield numberSegment(segment);
+        for await (const segment of run.pass?.label(unlabeled) ?? unlabeled) yield numberSegment(segment);
         run.signal.throwIfAborted();
       } finally {
         await release();
@@ -258,16 +255,11 @@ function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSe
 const damaged = ({ lost = [] }: AudioSource): Summary['dropped'] =>
   lost.map(({ startSec, endSec }) => ({ start: startSec, end: endSec, reason: 'damaged' }));
 
-function speakerPassOptions(
-  { request, input, route, signal }: Run,
-  speakers: SpeakerRequest,
-): SpeakerPassOptions {
-  return {
-    request: speakers,
-    references: input.references ?? [],
-    atOnce: request.stream && route.model.streams,
-    signal,
-  };
+async function speakerPassOf({ request, input, route, signal }: Run, model: SpeakerModel) {
+  if (request.speakers === null) return null;
+  const references = input.references ?? [];
+  const atOnce = request.stream && route.model.streams;
+  return createSpeakerPass(model, { request: request.speakers, references, atOnce, signal });
 }
 
 function unlabeledSegments(run: Run): AsyncIterable<UnnumberedSegment> {

@@ -383,9 +383,9 @@ test('one who is heard only while another speaks is a speaker where that lasts',
 
 test('labels are A to Z, then AA, without the names that are taken', () => {
   const labels = createLabels((speaker) => (speaker === 1 ? 'Anna' : undefined), ['B', 'Anna']);
-  assert.deepEqual([5, 1, 7, 5].map(labels.of), ['A', 'Anna', 'C', 'A']);
+  assert.deepEqual([5, 1, 7, 5].map(labels), ['A', 'Anna', 'C', 'A']);
   const many = createLabels(() => undefined);
-  const names = Array.from({ length: 28 }, (_, i) => many.of(i));
+  const names = Array.from({ length: 28 }, (_, i) => many(i));
   assert.deepEqual(names.slice(25), ['Z', 'AA', 'AB']);
 });
 

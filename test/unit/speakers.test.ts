@@ -1,13 +1,11 @@
 /** Who speaks when, over scripted conversations: a whole file, a stream, known voices, and what stays in memory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ModelCache } from '../../src/engine/cache.ts';
-import type { SpeakerModel } from '../../src/engine/types.ts';
 import { BUDGETS } from '../../src/limits/budgets.ts';
 import type { UnnumberedSegment } from '../../src/transcription/segment.ts';
 import { createDiarization, type Turn } from '../../src/transcription/speakers/diarization.ts';
 import { createOnlineDiarization } from '../../src/transcription/speakers/online.ts';
-import { openSpeakerPass } from '../../src/transcription/speakers/session-pass.ts';
+import { createSpeakerPass } from '../../src/transcription/speakers/session-pass.ts';
 import { unit } from '../../src/transcription/speakers/voice.ts';
 import { blocksOf, conversation, inTurns, type Said, scriptedVoices, seeded, voiceOf } from '../voices.ts';
 
@@ -228,11 +226,7 @@ test('in a file a word between two turns is said by the nearer speaker, also whe
     { speaker: 0, start: 0, end: 4 },
     { speaker: 1, start: 12.2, end: 20 },
   ];
-  const model = scriptedVoices();
-  const models = {
-    lease: async () => ({ model, [Symbol.asyncDispose]: async () => undefined }),
-  } as unknown as ModelCache<SpeakerModel>;
-  await using pass = await openSpeakerPass(models, {
+  const pass = await createSpeakerPass(scriptedVoices(), {
     request: { known: [], count: { min: 1, max: 15 } },
     references: [],
     atOnce: false,

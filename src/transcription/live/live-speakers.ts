@@ -31,7 +31,7 @@ export function createLiveSpeakers(
   models: ModelCache<SpeakerModel>,
   count: SpeakerRequest['count'],
 ): LiveSpeakers {
-  const unknownSpeaker = createLabels(() => undefined).of(0);
+  const unknownSpeaker = createLabels(() => undefined)(0);
   /** The model is leased for each utterance, so that a session which rests does not keep it in memory. */
   let leased: { model: SpeakerModel; signal: AbortSignal } | null = null;
   let diarization: OnlineDiarization | null = null;

@@ -31,51 +31,37 @@ export function mergesOf(
   until: (groups: number) => boolean = () => false,
 ): { merges: Merge[]; groups: Centroid[] } {
   const n = points.length;
-  const groups: (Centroid | null)[] = [...points];
-  const similarities = new Float32Array(n * n);
-  const nearest = new Int32Array(n).fill(-1); // of the later points, so that a pair is kept once
-  const at = (i: number, j: number) => similarities[Math.min(i, j) * n + Math.max(i, j)] ?? -1;
-
-  function compare(i: number, j: number): void {
-    const [a, b] = [groups[i], groups[j]];
-    if (a && b) similarities[Math.min(i, j) * n + Math.max(i, j)] = similarityOf(a, b);
-  }
-  function findNearest(i: number): void {
-    nearest[i] = -1;
-    for (let j = i + 1; j < n; j += 1) {
-      if (groups[j] !== null && (nearest[i] === -1 || at(i, j) > at(i, nearest[i] ?? 0))) nearest[i] = j;
-    }
-  }
-
-  for (let i = 0; i < n; i += 1) {
-    for (let j = i + 1; j < n; j += 1) compare(i, j);
-    findNearest(i);
-  }
+  const groups = new Map(points.entries());
+  const similarities = new Float32Array(n * n); // of each pair, in the row of the earlier one
+  const compare = (i: number, j: number) => {
+    similarities[i * n + j] = similarityOf(groups.get(i) as Centroid, groups.get(j) as Centroid);
+  };
   const merges: Merge[] = [];
-  for (let left = n; left > 1; left -= 1) {
-    let into = -1;
-    for (let i = 0; i < n; i += 1) {
-      const other = nearest[i] ?? -1;
-      if (groups[i] === null || other < 0) continue;
-      if (into === -1 || at(i, other) > at(into, nearest[into] ?? 0)) into = i;
-    }
-    const from = nearest[into] ?? -1;
-    const [a, b] = [groups[into], groups[from]];
-    if (!a || !b || until(left)) break;
-    merges.push({ into, from, similarity: at(into, from) });
-    groups[into] = joined(a, b);
-    groups[from] = null;
-    for (let j = 0; j < n; j += 1) if (j !== into && groups[j] !== null) compare(into, j);
-    findNearest(into);
-    for (let i = 0; i < into; i += 1) {
-      const other = nearest[i] ?? -1;
-      if (groups[i] === null) continue;
-      if (other === into || other === from) findNearest(i);
-      else if (at(i, into) > at(i, other)) nearest[i] = into;
-    }
-    for (let i = into + 1; i < from; i += 1) if (groups[i] !== null && nearest[i] === from) findNearest(i);
+  for (let i = 0; i < n; i += 1) for (let j = i + 1; j < n; j += 1) compare(i, j);
+  while (groups.size > 1 && !until(groups.size)) {
+    const best = mostAlike(Int32Array.from(groups.keys()), similarities, n);
+    const { into, from } = best;
+    merges.push(best);
+    groups.set(into, joined(groups.get(into) as Centroid, groups.get(from) as Centroid));
+    groups.delete(from);
+    for (const other of groups.keys())
+      if (other !== into) compare(Math.min(into, other), Math.max(into, other));
   }
-  return { merges, groups: groups.filter((group) => group !== null) };
+  return { merges, groups: [...groups.values()] };
+}
+
+/** @param left the groups that are left, by the index of their first point, rising; two at least */
+function mostAlike(left: Int32Array, similarities: Float32Array, n: number): Merge {
+  const best: Merge = { into: 0, from: 0, similarity: Number.NEGATIVE_INFINITY };
+  for (let at = 0; at < left.length; at += 1) {
+    const into = left[at] as number;
+    for (let other = at + 1; other < left.length; other += 1) {
+      const from = left[other] as number;
+      const similarity = similarities[into * n + from] as number;
+      if (similarity > best.similarity) Object.assign(best, { into, from, similarity });
+    }
+  }
+  return best;
 }
 
 /** The group of each point when groups that are less alike than `threshold` stay apart; see `groupsAfter`. */

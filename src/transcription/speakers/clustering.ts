@@ -3,17 +3,13 @@
  * that are most alike are merged while they come in, so the memory of a file of 3 h is that of one of a quarter of an
  * hour. Pure. bench/results/speakers.md has the figures that the constants come from.
  */
+import type { SpeakerRequest } from '../request.ts';
 import { centroidsOf, groupsAfter, mergesOf, similarityOf } from './agglomerative.ts';
 import { type Centroid, centroidOf, joined, type Voice } from './voice.ts';
 
-/** How many speakers there are, as far as it is known. */
-export interface SpeakerCount {
-  min: number;
-  max: number;
-}
-
 export interface ClusteringOptions {
-  count: SpeakerCount;
+  /** How many speakers there are, as far as it is known. */
+  count: SpeakerRequest['count'];
   /** The most points that are compared with each other. */
   maxPoints: number;
 }
@@ -96,7 +92,7 @@ const weightOf = (points: readonly Centroid[]) => points.reduce((sum, { weight }
 function largeGroups(
   points: readonly Centroid[],
   groups: Int32Array,
-  { min, max }: SpeakerCount,
+  { min, max }: SpeakerRequest['count'],
 ): Centroid[] {
   const bySize = centroidsOf(points, groups);
   const least = leastWeight(points);

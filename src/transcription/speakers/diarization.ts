@@ -75,12 +75,12 @@ export function createDiarization(model: SpeakerModel, options: DiarizationOptio
         labeled = labeledBy(speakers, seen);
       }
       const names = matchKnown(speakers, known);
-      const labels = createLabels(
+      const labelOf = createLabels(
         (speaker) => names[speaker],
         known.map(({ name }) => name),
       );
       turns = turnsOf(labeled, { least: leastExpected(labeled) }).map((turn) =>
-        withLabel(turn, labels.of(turn.speaker)),
+        withLabel(turn, labelOf(turn.speaker)),
       );
       return turns;
     },

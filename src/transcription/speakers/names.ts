@@ -33,36 +33,29 @@ export function matchKnown(
   return names;
 }
 
-export interface Labels {
-  /** The label of a speaker, the same at every call. */
-  of(speaker: number): string;
-}
-
 /**
- * Labels are given when they are first asked for, so ask in the order in which the speakers appear.
+ * The label of a speaker, the same at every call. Labels are given when they are first asked for, so ask in the order in
+ * which the speakers appear.
  * @param nameOf the name of a known speaker
  * @param taken the names of all known voices, which no other speaker gets
  */
 export function createLabels(
   nameOf: (speaker: number) => string | undefined,
   taken: readonly string[] = [],
-): Labels {
+): (speaker: number) => string {
   const given = new Map<number, string>();
   let letters = 0;
-  return {
-    of(speaker) {
-      const label = given.get(speaker) ?? nameOf(speaker) ?? nextFree();
-      given.set(speaker, label);
-      return label;
-    },
-  };
 
   function nextFree(): string {
-    for (;;) {
-      const label = lettersOf(letters++);
-      if (!taken.includes(label)) return label;
-    }
+    const label = lettersOf(letters++);
+    return taken.includes(label) ? nextFree() : label;
   }
+
+  return (speaker) => {
+    const label = given.get(speaker) ?? nameOf(speaker) ?? nextFree();
+    given.set(speaker, label);
+    return label;
+  };
 }
 
 /** A ... Z, AA, AB ... */

@@ -57,7 +57,7 @@ interface HeardWindow extends LabeledWindow {
 export function createOnlineDiarization(model: SpeakerModel, options: OnlineOptions): OnlineDiarization {
   const { known, signal, relabels = false } = options;
   const registry = newRegistry(options);
-  const labels = createLabels(
+  const labelOf = createLabels(
     (speaker) => known[speaker]?.name,
     known.map(({ name }) => name),
   );
@@ -85,7 +85,7 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
   }
 
   const turnsIn = (startSec: number, endSec: number) =>
-    turns.between(startSec, endSec).map((turn) => withLabel(turn, labels.of(turn.speaker)));
+    turns.between(startSec, endSec).map((turn) => withLabel(turn, labelOf(turn.speaker)));
 
   const openReader = () => createWindowAnalysis(model, { signal, atOnce: true }, label);
   let reader = openReader();

@@ -1,9 +1,7 @@
 /** The part of a session that tells speakers apart: it hears every block, and gives every segment its speaker. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import type { ModelCache } from '../../engine/cache.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
-import { DIARIZATION } from '../../models/catalogue.ts';
 import type { SpeakerRequest } from '../request.ts';
 import type { UnnumberedSegment } from '../segment.ts';
 import { createDiarization, type Turn } from './diarization.ts';
@@ -28,8 +26,7 @@ export interface SpeakerSummary {
   tookSec?: number;
 }
 
-/** It holds the model until it is disposed, because segments may be labeled after all of them were recognized. */
-export interface SpeakerPass extends AsyncDisposable {
+export interface SpeakerPass {
   /** Takes the next block of the audio. */
   push(block: Float32Array): Promise<void>;
   /** Takes the spans of speech that has a text, in seconds; all of them before the last segment is labeled. */
@@ -51,27 +48,11 @@ export interface SpeakerPassOptions {
 /** A word in no turn gets the nearest one within this time; a segment that is labeled at once cannot look ahead. */
 export const NEAR_SEC = 30;
 
-export async function openSpeakerPass(
-  models: ModelCache<SpeakerModel>,
-  options: SpeakerPassOptions,
-): Promise<SpeakerPass> {
-  const lease = await models.lease(DIARIZATION.id);
-  try {
-    return {
-      ...(await passOver(lease.model, options)),
-      [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose](),
-    };
-  } catch (error) {
-    await lease[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
-async function passOver(
+/** @param model is needed until the last segment is labeled, which may be after all of them were recognized */
+export async function createSpeakerPass(
   model: SpeakerModel,
-  options: SpeakerPassOptions,
-): Promise<Omit<SpeakerPass, typeof Symbol.asyncDispose>> {
-  const { request, references, atOnce, signal } = options;
+  { request, references, atOnce, signal }: SpeakerPassOptions,
+): Promise<SpeakerPass> {
   let tookSec = 0;
   let under = 0;
   let since = 0;
@@ -100,7 +81,7 @@ async function passOver(
   });
   // Words are someone's, even where the networks heard no one.
   const names = references.map(({ name }) => name);
-  const unknownSpeaker = createLabels(() => undefined, names).of(0);
+  const unknownSpeaker = createLabels(() => undefined, names)(0);
   let samples = 0;
   let turns: Turn[] = [];
   const speech: { startSec: number; endSec: number }[] = [];
