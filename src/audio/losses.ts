@@ -13,22 +13,10 @@ const AHEAD_SEC = 3;
 const CUT =
   /corrupt|prematurely|exhausted|partial file|incomplete frame|^Error (?:while decoding|submitting packet)/;
 
-export interface LossNotes {
-  readonly found: readonly Loss[];
-  /** There is sound at this time. */
-  heard(sec: number): void;
-  /** The next time comes after a gap of this length. */
-  gap(lengthSec: number): void;
-  damage(words: string): void;
-  /**
-   * @param namedSec the length in the header; null if it has none
-   * @param isAlone false if the length may be that of another stream, such as a video
-   */
-  end(heardSec: number, namedSec: number | null, isAlone: boolean): void;
-}
+export type LossNotes = ReturnType<typeof createLossNotes>;
 
 /** @param isDamaged true if the file is known to be damaged, so that every gap is a loss */
-export function createLossNotes(isDamaged: boolean): LossNotes {
+export function createLossNotes(isDamaged: boolean) {
   const found: Loss[] = [];
   let lastSec: number | null = null;
   let gapSec = 0;
@@ -47,8 +35,9 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
   }
 
   return {
-    found,
-    heard(sec) {
+    found: found as readonly Loss[],
+    /** There is sound at this time. */
+    heard(sec: number): void {
       const isLoss = isDamaged || sec - gapSec - lastToldSec < AHEAD_SEC;
       if (toldSec !== null || gapSec > 0)
         cut = gapSec > 0 || isMoreThanCut ? null : { before: [...found], endSec: sec };
@@ -56,16 +45,21 @@ export function createLossNotes(isDamaged: boolean): LossNotes {
       else if (toldSec !== null) add(toldSec, sec);
       [lastSec, gapSec, toldSec, isMoreThanCut] = [sec, 0, null, false];
     },
-    gap(lengthSec) {
+    /** The next time comes after a gap of this length. */
+    gap(lengthSec: number): void {
       gapSec = lengthSec;
     },
-    damage(words) {
+    damage(words: string): void {
       if (lastSec === null) return; // ffmpeg reads the beginning twice
       toldSec ??= lastSec;
       lastToldSec = lastSec;
       isMoreThanCut ||= !CUT.test(words);
     },
-    end(heardSec, namedSec, isAlone) {
+    /**
+     * @param namedSec the length in the header; null if it has none
+     * @param isAlone false if the length may be that of another stream, such as a video
+     */
+    end(heardSec: number, namedSec: number | null, isAlone: boolean): void {
       // The last packet is read before those ahead of it are decoded.
       if (cut !== null && heardSec - cut.endSec < LENGTH_SLACK_SEC)
         found.splice(0, found.length, ...cut.before);

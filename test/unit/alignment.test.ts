@@ -18,8 +18,8 @@ const textOf = (parts: Part[], said = true) =>
 
 /** Places the text in the chunks as a session does, with all of them heard. */
 function placeAll(text: string, heard: RecognizedChunk[]): Part[][] {
-  const placing = createPlacing(text);
-  return heard.map((first, i) => placing.place([first, ...heard.slice(i + 1)], true));
+  const place = createPlacing(text);
+  return heard.map((first, i) => place([first, ...heard.slice(i + 1)], true));
 }
 
 const chunk = (text: string, speechSec = 4): RecognizedChunk => ({ text, speechSec });
@@ -144,7 +144,7 @@ test('a text with more marks on a letter than any script has is refused before i
 
 test('a text of any number of words is placed, and those that are not said have their times', () => {
   const text = `and so ${'na '.repeat(200_000)}`;
-  const [part, ...others] = createPlacing(text).place([chunk('and so', 1e6)], true);
+  const [part, ...others] = createPlacing(text)([chunk('and so', 1e6)], true);
   assert(part !== undefined && others.length === 0);
   assert.equal(part.units.length, 200_002);
   assert.equal(withUnsaid([], [{ ...part, said: false }], 1).length, 200_002);

@@ -69,7 +69,7 @@ async function* placed(
   recognitions: AsyncIterable<ChunkRecognition<WithSamples>>,
   text: string,
 ): AsyncGenerator<Placed> {
-  const placing = createPlacing(text);
+  const place = createPlacing(text);
   const waiting: RecognizedWithSamples[] = [];
   const syllables = countSyllables(text);
   let speechSec = 0;
@@ -77,7 +77,7 @@ async function* placed(
     const [first, ...others] = waiting;
     if (first === undefined) return [];
     waiting.shift();
-    return [{ ...first.chunk, detected: first.detected, parts: placing.place([first, ...others], isEnd) }];
+    return [{ ...first.chunk, detected: first.detected, parts: place([first, ...others], isEnd) }];
   };
   for await (const recognition of recognitions) {
     const recognized = toRecognized(recognition);

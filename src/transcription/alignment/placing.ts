@@ -31,36 +31,32 @@ const IMPOSSIBLE_PACE = 14;
 /** A short answer may be faster than any pace. */
 const SPARE_SYLLABLES = 12;
 
-export interface Placing {
-  /**
-   * The parts of the first of these chunks, which was not placed before.
-   * @param chunks the chunk and those after it, as far as they were recognized
-   * @param isEnd true when no chunk comes after these
-   * @throws GatewayError `text_too_long` when the text cannot be said in the time of the audio
-   */
-  place(chunks: readonly [RecognizedChunk, ...RecognizedChunk[]], isEnd: boolean): Part[];
-}
+/**
+ * Gives the parts of the first of some chunks, which was not placed before.
+ * @param chunks the chunk and those after it, as far as they were recognized
+ * @param isEnd true when no chunk comes after these
+ * @throws GatewayError `text_too_long` when the text cannot be said in the time of the audio
+ */
+type Place = (chunks: readonly [RecognizedChunk, ...RecognizedChunk[]], isEnd: boolean) => Part[];
 
 /** @param text at least one word; `unitsOf` says what that is */
-export function createPlacing(text: string): Placing {
+export function createPlacing(text: string): Place {
   const units = unitsOf(text);
   let at = 0;
-  return {
-    place(chunks, isEnd) {
-      const isLast = isEnd && chunks.length === 1;
-      const { matched, own, next } = spansOf(chunks, units.slice(at, at + MOST_COMPARED), isEnd);
-      const { speechSec } = chunks[0];
-      let count = own;
-      let syllables = syllablesOf(units.slice(at, at + own));
-      for (; count < next; count++) {
-        syllables += syllablesOf(units.slice(at + count, at + count + 1));
-        if (!isLast && syllables > USUAL_PACE * speechSec) break;
-      }
-      if (isLast) count = units.length - at;
-      const given = units.slice(at, at + count);
-      at += count;
-      return partsOf(given, (i) => (matched[i] ?? -1) >= 0, speechSec);
-    },
+  return (chunks, isEnd) => {
+    const isLast = isEnd && chunks.length === 1;
+    const { matched, own, next } = spansOf(chunks, units.slice(at, at + MOST_COMPARED), isEnd);
+    const { speechSec } = chunks[0];
+    let count = own;
+    let syllables = syllablesOf(units.slice(at, at + own));
+    for (; count < next; count++) {
+      syllables += syllablesOf(units.slice(at + count, at + count + 1));
+      if (!isLast && syllables > USUAL_PACE * speechSec) break;
+    }
+    if (isLast) count = units.length - at;
+    const given = units.slice(at, at + count);
+    at += count;
+    return partsOf(given, (i) => (matched[i] ?? -1) >= 0, speechSec);
   };
 }
 

@@ -21,25 +21,16 @@ const FIRST_SEC = 60;
 /** Somebody speaks where that is so likely. Whether it counts is decided over all windows; soft speech needs the low one. */
 const LEAST_SPEECH = 0.4;
 
-export interface WindowAnalysisOptions {
-  signal: AbortSignal;
-  /** True to ask about each window as soon as it is full; else about many at a time, which costs much less. */
-  atOnce: boolean;
-}
-
-export interface WindowAnalysis {
-  push(block: Float32Array): Promise<void>;
-  /** Resolves when windows reach this frame, or all of the audio that has come. */
-  reach(frame: number): Promise<void>;
-  finish(): Promise<void>;
-}
-
-/** Computes the windows of the audio in order and hands each to `onWindow`. */
+/**
+ * Computes the windows of the audio in order and hands each to `onWindow`.
+ * @param options `atOnce` to ask about each window as soon as it is full; else about many at a time, which costs much
+ *   less
+ */
 export function createWindowAnalysis(
   model: SpeakerModel,
-  { signal, atOnce }: WindowAnalysisOptions,
+  { signal, atOnce }: { signal: AbortSignal; atOnce: boolean },
   onWindow: (window: WindowSpeakers) => void,
-): WindowAnalysis {
+) {
   const stretches = createStretches(atOnce ? () => ({ stepFrames: framesOf(STEP_SEC), windows: 1 }) : sizeAt);
   const open: OpenWindow[] = [];
   let last: Promise<void> = Promise.resolve();
@@ -68,13 +59,14 @@ export function createWindowAnalysis(
   }
 
   return {
-    push: (block) =>
+    push: (block: Float32Array) =>
       inTurn(async () => {
         signal.throwIfAborted();
         stretches.push(block);
         for (let next = stretches.next(); next !== null; next = stretches.next()) await listen(next, atOnce);
       }),
-    reach: (frame) =>
+    /** Resolves when windows reach this frame, or all of the audio that has come. */
+    reach: (frame: number) =>
       inTurn(async () => (stretches.covered > frame ? undefined : listen(stretches.tail(), true))),
     finish: () => inTurn(() => listen(stretches.tail(), true)),
   };
@@ -167,19 +159,16 @@ function finishedWindow({ window, voices }: OpenWindow): WindowSpeakers {
 /** Below this an embedding says little of the voice. */
 const LEAST_SEC = 0.2;
 
-/** The frames of a window that a voice is computed of. */
-export interface FramesToEmbed {
-  frames: number[];
-  /** The time in which the speaker speaks alone, in seconds; 0 where the frames are those with others. */
-  aloneSec: number;
-}
-
 /**
  * What an embedding is computed of: the time in which one speaker speaks and no other. What two say at once would give
  * a voice between theirs, so it counts only where there is nothing else.
- * @returns the frames of local speaker `speaker`; null where they are too few to know a voice by
+ * @returns the frames of local speaker `speaker`, and the seconds in which it speaks alone, which are 0 where the frames
+ *   are those with others; null where they are too few to know a voice by
  */
-export function framesToEmbed(active: Uint8Array, speaker: number): FramesToEmbed | null {
+export function framesToEmbed(
+  active: Uint8Array,
+  speaker: number,
+): { frames: number[]; aloneSec: number } | null {
   const bit = 1 << speaker;
   const of = (isMine: (set: number) => boolean) => [...active.keys()].filter((i) => isMine(active[i] ?? 0));
   const alone = of((set) => set === bit);

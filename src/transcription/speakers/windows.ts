@@ -17,19 +17,6 @@ export interface Stretch {
   samples: Float32Array;
 }
 
-export interface Stretches {
-  /** Takes the next samples. */
-  push(block: Float32Array): void;
-  /** The next stretch whose windows are full; null when more audio is needed first. */
-  next(): Stretch | null;
-  /** What is left of the audio so far, with a last window that ends with it; null when nothing is left. */
-  tail(): Stretch | null;
-  /** The frame before which every frame was in a window that was handed out. */
-  readonly covered: number;
-  /** The number of samples held now. */
-  readonly held: number;
-}
-
 export interface StretchSize {
   /** From the start of a window to the start of the next one. */
   stepFrames: number;
@@ -38,7 +25,7 @@ export interface StretchSize {
 }
 
 /** @param sizeAt the size of the stretch that begins at a frame */
-export function createStretches(sizeAt: (firstFrame: number) => StretchSize): Stretches {
+export function createStretches(sizeAt: (firstFrame: number) => StretchSize) {
   const audio = createAudioWindow();
   let nextFrame = 0;
   let covered = 0;
@@ -52,19 +39,22 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
   }
 
   return {
-    push(block) {
+    /** Takes the next samples. */
+    push(block: Float32Array): void {
       // A tail may need the audio of a whole window before the newest sample.
       audio.forget(Math.min(nextFrame * FRAME_SAMPLES, Math.max(0, audio.length - WINDOW_SAMPLES)));
       audio.append(block);
     },
-    next() {
+    /** The next stretch whose windows are full; null when more audio is needed first. */
+    next(): Stretch | null {
       const size = sizeAt(nextFrame);
       if (nextFrame * FRAME_SAMPLES + lengthOf(size) > audio.length) return null;
       const stretch = stretchAt(nextFrame, size);
       nextFrame += size.windows * size.stepFrames;
       return stretch;
     },
-    tail() {
+    /** What is left of the audio so far, with a last window that ends with it; null when nothing is left. */
+    tail(): Stretch | null {
       const end = audio.length;
       const lastFirst = Math.max(0, Math.ceil((end - WINDOW_SAMPLES) / FRAME_SAMPLES));
       if (end === 0 || covered >= Math.min(framesIn(end), lastFirst + WINDOW_FRAMES)) return null;
@@ -74,9 +64,11 @@ export function createStretches(sizeAt: (firstFrame: number) => StretchSize): St
       const windows = 1 + Math.ceil((left - WINDOW_SAMPLES) / (stepFrames * FRAME_SAMPLES));
       return stretchAt(nextFrame, { stepFrames, windows });
     },
+    /** The frame before which every frame was in a window that was handed out. */
     get covered() {
       return covered;
     },
+    /** The number of samples held now. */
     get held() {
       return audio.held;
     },

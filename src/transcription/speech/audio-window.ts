@@ -1,39 +1,33 @@
 /** The part of the audio that is still needed, addressed by positions in the whole audio, in samples. Pure. */
 
-export interface AudioWindow {
-  /** The samples that have come, with those that are forgotten. */
-  readonly length: number;
-  /** The samples that are held. */
-  readonly held: number;
-  append(samples: Float32Array): void;
-  /** Lets go of all samples before this one. */
-  forget(before: number): void;
-  /** A copy of the samples from `start` up to `end`, or up to the last one. They must not be forgotten. */
-  copy(start: number, end: number): Float32Array;
-}
+export type AudioWindow = ReturnType<typeof createAudioWindow>;
 
-export function createAudioWindow(): AudioWindow {
+export function createAudioWindow() {
   let parts: { at: number; samples: Float32Array }[] = [];
   let length = 0;
   return {
+    /** The samples that have come, with those that are forgotten. */
     get length() {
       return length;
     },
+    /** The samples that are held. */
     get held() {
       return length - (parts[0]?.at ?? length);
     },
-    append(samples) {
+    append(samples: Float32Array): void {
       parts.push({ at: length, samples });
       length += samples.length;
     },
-    forget(before) {
+    /** Lets go of all samples before this one. */
+    forget(before: number): void {
       parts = parts.filter((part) => part.at + part.samples.length > before);
       const first = parts[0];
       // A view would keep the memory of the whole part.
       if (first !== undefined && first.at < before)
         parts[0] = { at: before, samples: first.samples.slice(before - first.at) };
     },
-    copy(start, end) {
+    /** A copy of the samples from `start` up to `end`, or up to the last one. They must not be forgotten. */
+    copy(start: number, end: number): Float32Array {
       const out = new Float32Array(Math.max(0, Math.min(end, length) - start));
       for (const { at, samples } of parts) {
         const from = Math.max(start, at);

@@ -23,20 +23,14 @@ const LEAST_LOUDNESS = 1e-6;
 /** The gains of so much audio are known, of which the longest chunk is a part. */
 const KNOWN_WINDOWS = 4000;
 
-export interface Leveler {
-  /** Takes the next block of a stream. @returns it with gains of 1 or more; samples may exceed -1..1 */
-  level(block: Float32Array): Float32Array;
-  /** The least gain from this sample of the stream up to another one; 1 behind the last block. */
-  gainIn(start: number, end: number): number;
-}
-
-export function createLeveler(): Leveler {
+export function createLeveler() {
   /** The gain of each window in the last blocks. The first one is that of the window number `first`. */
   let gains: number[] = [];
   let first = 0;
   let before = 0;
   return {
-    level(block) {
+    /** Takes the next block of a stream. @returns it with gains of 1 or more; samples may exceed -1..1 */
+    level(block: Float32Array): Float32Array {
       const loudness = loudnessOf(block);
       before = Math.max(maximum(loudness), LEAST_SHARE * before);
       const ofBlock = gainFor(before);
@@ -50,12 +44,11 @@ export function createLeveler(): Leveler {
       gains = [...gains.slice(forgotten), ...found];
       return found.every((gain) => gain === 1) ? block : withGains(block, found);
     },
-    gainIn(start, end) {
-      const [from, to] = [
-        Math.floor(start / WINDOW_SAMPLES) - first,
-        Math.ceil(end / WINDOW_SAMPLES) - first,
-      ];
-      const within = gains.slice(Math.max(0, from), Math.max(0, to));
+    /** The least gain from this sample of the stream up to another one; 1 behind the last block. */
+    gainIn(start: number, end: number): number {
+      const place = (window: number) => Math.max(0, window - first);
+      const [from, to] = [Math.floor(start / WINDOW_SAMPLES), Math.ceil(end / WINDOW_SAMPLES)];
+      const within = gains.slice(place(from), place(to));
       return within.length === 0 ? 1 : Math.min(...within);
     },
   };
