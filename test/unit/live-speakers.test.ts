@@ -41,13 +41,13 @@ function segmentOf(seconds: number): Segment {
 test('a speaker keeps the label over hundreds of utterances, and the last ones cost what the first ones did', async () => {
   const model = scriptedVoices();
   const { cache, leases } = cacheOf(model);
-  const speakers = createLiveSpeakers(cache, COUNT);
+  const label = createLiveSpeakers(cache, COUNT);
   const utterances = 300;
   const windows: number[] = [];
   for (let i = 0; i < utterances; i += 1) {
     const before = model.calls.windows;
     const audio = conversation([{ speaker: i % 3, start: 0, end: 4 }], 4);
-    const parts = await speakers.label(audio, [segmentOf(4)], never);
+    const parts = await label(audio, [segmentOf(4)], never);
     windows.push(model.calls.windows - before);
     assert.deepEqual(
       parts.map(({ speaker }) => speaker),
@@ -70,10 +70,10 @@ test('an utterance that fails or is stopped takes nothing from the next one', as
       return model.embeddings(...args);
     },
   });
-  const speakers = createLiveSpeakers(cache, COUNT);
+  const label = createLiveSpeakers(cache, COUNT);
   const say = async (speaker: number, signal = never) => {
     const audio = conversation([{ speaker, start: 0, end: 5 }], 5);
-    const parts = await speakers.label(audio, [segmentOf(5)], signal);
+    const parts = await label(audio, [segmentOf(5)], signal);
     return parts.map((part) => part.speaker).join('');
   };
   assert.equal(await say(0), 'A');

@@ -19,32 +19,16 @@ export interface Excerpt {
   continued: boolean;
 }
 
-export interface LiveAudio {
-  /** Adds samples, and returns the probabilities of the windows that they complete. */
-  append(samples: Float32Array, signal: AbortSignal): Promise<Float32Array>;
-  /** Fills up the last window with silence, and tells how much of that it took. */
-  fill(signal: AbortSignal): Promise<{ probabilities: Float32Array; samples: number }>;
-  /** Drops the samples of the window that is not complete. */
-  dropRest(): void;
-  /** The next window is the first of something new: the voice activity model forgets what it heard before. */
-  forgetVoice(): void;
-  /** Windows `start` to `end`; none of them may have been forgotten. */
-  excerpt(start: number, end: number, continued?: boolean): Excerpt;
-  /** Lets go of the windows before this one. */
-  forget(before: number): void;
-  /** The number of complete windows since the beginning. */
-  readonly windows: number;
-  /** Samples of a window that is not complete yet. */
-  readonly rest: number;
-}
+export type LiveAudio = ReturnType<typeof createLiveAudio>;
 
-export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
+export function createLiveAudio(vad: VoiceActivityModel) {
   const audio = createAudioWindow();
   /** One of each window of the audio. */
   const speech = createAudioWindow();
   let rest: Float32Array = new Float32Array(0);
   let reset = true;
 
+  /** Adds samples, and returns the probabilities of the windows that they complete. */
   async function append(samples: Float32Array, signal: AbortSignal): Promise<Float32Array> {
     const all = joined([rest, samples]);
     const count = Math.floor(all.length / WINDOW_SAMPLES);
@@ -60,28 +44,35 @@ export function createLiveAudio(vad: VoiceActivityModel): LiveAudio {
 
   return {
     append,
-    async fill(signal) {
+    /** Fills up the last window with silence, and tells how much of that it took. */
+    async fill(signal: AbortSignal) {
       const samples = (WINDOW_SAMPLES - rest.length) % WINDOW_SAMPLES;
       return { probabilities: await append(new Float32Array(samples), signal), samples };
     },
-    dropRest() {
+    /** Drops the samples of the window that is not complete. */
+    dropRest(): void {
       rest = new Float32Array(0);
     },
-    forgetVoice() {
+    /** The next window is the first of something new: the voice activity model forgets what it heard before. */
+    forgetVoice(): void {
       reset = true;
     },
-    excerpt: (start, end, continued = false) => ({
+    /** Windows `start` to `end`; none of them may have been forgotten. */
+    excerpt: (start: number, end: number, continued = false): Excerpt => ({
       samples: audio.copy(start * WINDOW_SAMPLES, end * WINDOW_SAMPLES),
       probabilities: speech.copy(start, end),
       continued,
     }),
-    forget(before) {
+    /** Lets go of the windows before this one. */
+    forget(before: number): void {
       audio.forget(before * WINDOW_SAMPLES);
       speech.forget(before);
     },
+    /** The number of complete windows since the beginning. */
     get windows() {
       return speech.length;
     },
+    /** Samples of a window that is not complete yet. */
     get rest() {
       return rest.length;
     },

@@ -14,7 +14,7 @@ import { cuttingFor } from '../speech/cutting.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC, windowsIn } from '../speech/voice-activity.ts';
 import { newestAtATime, warm } from './excerpt-transcription.ts';
 import { createLiveAudio, type Excerpt, type LiveAudio } from './live-audio.ts';
-import { createLiveSpeakers, type LiveSpeakers } from './live-speakers.ts';
+import { createLiveSpeakers } from './live-speakers.ts';
 import type { Delay } from './stable-text.ts';
 import {
   ASKED_AFTER,
@@ -130,7 +130,7 @@ export async function openLiveSession(
       leaving[Symbol.dispose]();
       ended.abort(new GatewayError('client_left', {}));
       await utterances.abandon();
-      await texts.ended();
+      await texts.settled();
       await vad.close();
     },
   };
@@ -382,21 +382,11 @@ interface Spoken {
   audioSec: number;
 }
 
-interface Texts {
-  add(utterance: Utterance, spoken: Spoken): void;
-  /** Seconds of the audio that waits for its text. */
-  pendingSec(): number;
-  /** Resolves when one more of the utterances has its text. */
-  nextSettled(): Promise<void>;
-  /** Resolves when none is left, including those added in the meantime. */
-  settled(): Promise<void>;
-  /** Resolves when those that are there now are settled. */
-  ended(): Promise<void>;
-}
+type Texts = ReturnType<typeof createTexts>;
 
 /** The texts of utterances that have ended, in their order, and who said them. */
-function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
-  const labeler = createLabeler(deps, signal);
+function createTexts(deps: LiveDeps, signal: AbortSignal) {
+  const label = createLabeler(deps, signal);
   const pending = new Set<Promise<void>>();
   let pendingSec = 0;
   let last: Promise<unknown> = Promise.resolve();
@@ -418,7 +408,7 @@ function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
       await before; // the texts come in the order of the utterances
       if (outcome.rest !== '') deps.emit({ type: 'delta', id, text: outcome.rest });
       const labelingAt = performance.now();
-      await labeler.label(id, spoken, outcome, deps.waitMs - tookMs());
+      await label(id, spoken, outcome, deps.waitMs - tookMs());
       const labelingMs = performance.now() - labelingAt;
       deps.emit({ type: 'completed', id, audioSec, tookMs: at + labelingMs, outcome });
     } catch (error) {
@@ -430,46 +420,50 @@ function createTexts(deps: LiveDeps, signal: AbortSignal): Texts {
   }
 
   return {
-    add(utterance, spoken) {
+    add(utterance: Utterance, spoken: Spoken): void {
       const text = finish(utterance, spoken, last).finally(() => pending.delete(text));
       pending.add(text);
       last = text;
     },
+    /** Seconds of the audio that waits for its text. */
     pendingSec: () => pendingSec,
+    /** Resolves when one more of the utterances has its text. */
     nextSettled: () => Promise.race(pending),
-    async settled() {
+    /** Resolves when none is left, including those added in the meantime. */
+    async settled(): Promise<void> {
       while (pending.size > 0) await Promise.all(pending);
-    },
-    async ended() {
-      await Promise.all(pending);
     },
   };
 }
 
 /** Says who says what of an utterance, in parts that are numbered over the whole session. */
 function createLabeler(deps: LiveDeps, signal: AbortSignal) {
-  let speakers: LiveSpeakers | null = null;
+  let labelUtterance: ReturnType<typeof createLiveSpeakers> | null = null;
   let parts = 0;
-  return {
-    /** The text does not depend on it, and comes also where this fails. */
-    async label(id: string, spoken: Spoken, { segments }: UtteranceOutcome, waitMs: number): Promise<void> {
-      const { excerpt, startSec, speakers: asked } = spoken;
-      if (asked === undefined || segments.length === 0) return;
-      try {
-        const turn = { requestId: id, network: deps.network, waitMs: Math.max(0, waitMs) };
-        using hold = await deps.takeWaiting(turn, signal);
-        const stop = AbortSignal.any([signal, hold.signal]);
-        speakers ??= createLiveSpeakers(deps.transcription.speakers, asked.count);
-        for (const part of await speakers.label(excerpt.samples, segments, stop)) {
-          const [start, end] = [startSec + part.start, startSec + part.end];
-          deps.emit({ type: 'segment', id, part: { ...part, id: parts, start, end } });
-          parts += 1;
-        }
-      } catch (error) {
-        signal.throwIfAborted();
-        deps.emit({ type: 'unlabeled', id, error });
+
+  /** The text does not depend on it, and comes also where this fails. */
+  return async (
+    id: string,
+    spoken: Spoken,
+    { segments }: UtteranceOutcome,
+    waitMs: number,
+  ): Promise<void> => {
+    const { excerpt, startSec, speakers } = spoken;
+    if (speakers === undefined || segments.length === 0) return;
+    try {
+      const turn = { requestId: id, network: deps.network, waitMs: Math.max(0, waitMs) };
+      using hold = await deps.takeWaiting(turn, signal);
+      const stop = AbortSignal.any([signal, hold.signal]);
+      labelUtterance ??= createLiveSpeakers(deps.transcription.speakers, speakers.count);
+      for (const part of await labelUtterance(excerpt.samples, segments, stop)) {
+        const [start, end] = [startSec + part.start, startSec + part.end];
+        deps.emit({ type: 'segment', id, part: { ...part, id: parts, start, end } });
+        parts += 1;
       }
-    },
+    } catch (error) {
+      signal.throwIfAborted();
+      deps.emit({ type: 'unlabeled', id, error });
+    }
   };
 }
 

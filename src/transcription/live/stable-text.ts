@@ -34,14 +34,7 @@ const RULES: Readonly<Record<Delay, Rule>> = {
   xhigh: { first: NEVER, others: NEVER, lasting: NEVER, lastFound: 3 },
 };
 
-export interface StableText {
-  /** Takes the words so far, and returns the text to send now; '' for none. */
-  update(words: readonly Word[]): string;
-  /** Takes the final words, and returns the rest of them; '' where they contradict what was sent. */
-  end(words: readonly Word[]): string;
-}
-
-export function createStableText(delay: Delay): StableText {
+export function createStableText(delay: Delay) {
   const rule = RULES[delay];
   let sent = '';
   let sentWords: string[] = [];
@@ -66,7 +59,8 @@ export function createStableText(delay: Delay): StableText {
   const continues = (now: string[]) => sameLength(sentWords, now) === sentWords.length;
 
   return {
-    update(words) {
+    /** Takes the words so far, and returns the text to send now; '' for none. */
+    update(words: readonly Word[]): string {
       const now = words.map(plainWord);
       const agreed = sameLength(before, now);
       found = now.map((_, i) => (i < agreed ? (found[i] ?? 0) + 1 : 1));
@@ -83,7 +77,8 @@ export function createStableText(delay: Delay): StableText {
       const doubtful = words.findIndex(isDoubtful);
       return send(words, doubtful < 0 ? words.length : doubtful, false);
     },
-    end(words) {
+    /** Takes the final words, and returns the rest of them; '' where they contradict what was sent. */
+    end(words: readonly Word[]): string {
       const whole = textOf(words).trim();
       if (whole.startsWith(sent)) return whole.slice(sent.length);
       return continues(words.map(plainWord)) ? send(words, words.length, true) : '';

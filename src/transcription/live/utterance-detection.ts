@@ -9,20 +9,7 @@ export type UtteranceEvent =
   /** It is `continued` where it goes on with speech that was too long and has been cut. */
   { type: 'started'; start: number; continued?: true } | { type: 'stopped'; end: number };
 
-export interface UtteranceDetector {
-  /** Takes the probability of the next window. */
-  push(probability: number): UtteranceEvent[];
-  /** Ends the utterance that goes on, as if the silence had been long enough. */
-  end(): UtteranceEvent[];
-  /** The window from which audio is still needed. */
-  readonly needed: number;
-  /** True while there is speech, also speech that is too short to be reported. */
-  readonly hasSpeech: boolean;
-  /** Windows of silence after the last speech; 0 while someone speaks or nothing was said. */
-  readonly silence: number;
-  /** Grows whenever there is more speech, so two equal values mean that nothing was said between them. */
-  readonly said: number;
-}
+export type UtteranceDetector = ReturnType<typeof createUtteranceDetector>;
 
 /**
  * @param first the window at which the audio begins
@@ -32,7 +19,7 @@ export interface UtteranceDetector {
 export function createUtteranceDetector(
   options: SegmenterOptions,
   { first, prefix, context }: { first: number; prefix: number; context: number },
-): UtteranceDetector {
+) {
   const segmenter = createSegmenter(options);
   let position = first;
   let previousEnd = first;
@@ -54,7 +41,8 @@ export function createUtteranceDetector(
   }
 
   return {
-    push(probability) {
+    /** Takes the probability of the next window. */
+    push(probability: number): UtteranceEvent[] {
       const spans = segmenter.push(Float32Array.of(probability));
       position += 1;
       const { open } = segmenter;
@@ -69,18 +57,23 @@ export function createUtteranceDetector(
       const isSpeech = open !== null && open.end - open.start >= options.minSpeech;
       return isSpeech ? [...events, ...start(first + open.start)] : events;
     },
-    end() {
+    /** Ends the utterance that goes on, as if the silence had been long enough. */
+    end(): UtteranceEvent[] {
       return segmenter.finish().flatMap((span) => [...start(first + span.start), ...stop(position)]);
     },
+    /** The window from which audio is still needed. */
     get needed() {
       return Math.max(previousEnd, first + (segmenter.open?.start ?? position - first) - context);
     },
+    /** True while there is speech, also speech that is too short to be reported. */
     get hasSpeech() {
       return segmenter.open !== null;
     },
+    /** Windows of silence after the last speech; 0 while someone speaks or nothing was said. */
     get silence() {
       return said === 0 ? 0 : position - lastSpeech;
     },
+    /** Grows whenever there is more speech, so two equal values mean that nothing was said between them. */
     get said() {
       return said;
     },

@@ -32,7 +32,7 @@ export interface UtteranceDeps {
 export interface Progress {
   /** The windows so far. */
   windows: number;
-  /** As in `Turns`. */
+  /** As in `UtteranceDetector`. */
   silence: number;
   said: number;
   excerpt(): Excerpt;
@@ -67,7 +67,7 @@ export interface Utterance {
   abandon(): Promise<void>;
 }
 
-export interface UtteranceOptions {
+interface UtteranceOptions {
   id: string;
   start: number;
   request: TranscriptionRequest;

@@ -51,37 +51,28 @@ export const DEFAULT_SEGMENTER: SegmenterOptions = {
 const CERTAINTY_WINDOWS = windowsIn(250);
 
 /** The speech that goes on now. */
-export interface OpenSpan extends Span {
+interface OpenSpan {
+  start: number;
+  probabilities: number[];
+  lastSpeech: number;
   /** Whether it is the rest of a span that was cut. */
   continued: boolean;
-}
-
-export interface Segmenter {
-  /** Takes the next probabilities, and returns the spans that can no longer change. */
-  push(probabilities: Float32Array): SpeechSpan[];
-  /** Ends the audio, and returns the span that was still open. */
-  finish(): SpeechSpan[];
-  /** No later span starts before this window, so the audio before it is no longer needed. */
-  readonly settled: number;
-  /** The speech that goes on now: its first window, and the window after the last one with speech; null in silence. */
-  readonly open: OpenSpan | null;
 }
 
 /** @param continued true where the audio begins with the rest of a span that was cut */
 export function createSegmenter(
   options: SegmenterOptions = DEFAULT_SEGMENTER,
   { continued = false }: { continued?: boolean } = {},
-): Segmenter {
+) {
   const { threshold, endThreshold, minSpeech, minSilence, padding } = options;
   let maxSpeech = options.firstMaxSpeech ?? options.maxSpeech;
   let position = 0;
-  let open: { start: number; probabilities: number[]; lastSpeech: number; continued: boolean } | null =
-    continued ? { start: 0, probabilities: [], lastSpeech: -1, continued } : null;
+  let open: OpenSpan | null = continued ? { start: 0, probabilities: [], lastSpeech: -1, continued } : null;
   let lastSpeech = -minSilence; // of the last span that closed
   let previousEnd = 0; // the padded end of the last span returned; no later span begins before it
 
   /** Closes the open span. @param room the windows of silence after `end` that may become padding */
-  function close(span: NonNullable<typeof open>, end: number, room: number): SpeechSpan[] {
+  function close(span: OpenSpan, end: number, room: number): SpeechSpan[] {
     // The rest of a span that was cut is speech, however short it is.
     if (end - span.start < (span.continued ? 1 : minSpeech)) return [];
     maxSpeech = options.maxSpeech;
@@ -92,13 +83,13 @@ export function createSegmenter(
     ];
   }
 
-  function closeAfterSpeech(span: NonNullable<typeof open>): SpeechSpan[] {
+  function closeAfterSpeech(span: OpenSpan): SpeechSpan[] {
     open = null;
     lastSpeech = span.lastSpeech;
     return close(span, lastSpeech + 1, Math.floor((position - 1 - lastSpeech) / 2));
   }
 
-  function cut(span: NonNullable<typeof open>): SpeechSpan[] {
+  function cut(span: OpenSpan): SpeechSpan[] {
     let at = Math.floor(maxSpeech / 2);
     span.probabilities.forEach((p, i) => {
       if (i > at && p < (span.probabilities[at] ?? 1)) at = i;
@@ -125,17 +116,21 @@ export function createSegmenter(
   }
 
   return {
-    push: (probabilities) => Array.from(probabilities).flatMap(step),
-    finish() {
+    /** Takes the next probabilities, and returns the spans that can no longer change. */
+    push: (probabilities: Float32Array) => Array.from(probabilities).flatMap(step),
+    /** Ends the audio, and returns the span that was still open. */
+    finish(): SpeechSpan[] {
       const span = open;
       open = null;
       if (span === null) return [];
       const end = span.lastSpeech + 1;
       return close(span, end, position - end);
     },
+    /** No later span starts before this window, so the audio before it is no longer needed. */
     get settled() {
       return Math.max(previousEnd, (open?.start ?? position) - padding);
     },
+    /** The speech that goes on now: its first window, and the window after the last one with speech; null in silence. */
     get open() {
       return open && { start: open.start, end: open.lastSpeech + 1, continued: open.continued };
     },
