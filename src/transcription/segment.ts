@@ -8,6 +8,10 @@ export interface TimedToken {
   logprob: number;
 }
 
+/** The tokens that spell something, which leaves out those for times and control. */
+export const spelledIn = <T extends { bytes: Uint8Array }>(tokens: readonly T[]): T[] =>
+  tokens.filter(({ bytes }) => bytes.length > 0);
+
 export interface Word {
   /** The word with its punctuation, and with a leading space where the language has one. */
   text: string;

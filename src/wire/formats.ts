@@ -6,7 +6,7 @@
 import { languageName } from '../transcription/language/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
-import type { Segment, SpokenSegment, Word } from '../transcription/segment.ts';
+import { type Segment, type SpokenSegment, spelledIn, textOf, type Word } from '../transcription/segment.ts';
 import type { Summary } from '../transcription/session.ts';
 import { runsBySpeaker } from '../transcription/speakers/words.ts';
 import { toCues, toSrt, toVtt } from './cues.ts';
@@ -56,12 +56,7 @@ export function formatAlignment({ route, segments, summary }: Transcript): Forma
     duration: seconds(summary.durationSec),
     text: fullText(segments),
     words: segments.flatMap((segment) => segment.words.map(toWireWord)),
-    segments: segments.map(({ id, start, end, text }) => ({
-      id,
-      start: seconds(start),
-      end: seconds(end),
-      text,
-    })),
+    segments: segments.map((segment) => ({ id: segment.id, ...timesOf(segment), text: segment.text })),
     usage: usage(summary),
     language_code: summary.language,
     language_probability: round(summary.languageProbability, 4),
@@ -90,8 +85,7 @@ export function toDelta(segment: Segment, request: TranscriptionRequest) {
     type: 'transcript.text.delta',
     delta: segment.id === 0 ? segment.text.trimStart() : segment.text,
     segment_id: segment.speaker === undefined ? String(segment.id) : diarizedId(segment),
-    start: seconds(segment.start),
-    end: seconds(segment.end),
+    ...timesOf(segment),
     ...logprobs([segment], request),
   };
 }
@@ -101,8 +95,7 @@ export function toDiarizedSegment(segment: SpokenSegment) {
   return {
     type: 'transcript.text.segment',
     id: diarizedId(segment),
-    start: seconds(segment.start),
-    end: seconds(segment.end),
+    ...timesOf(segment),
     text: segment.text.trim(),
     speaker: segment.speaker ?? '',
   };
@@ -128,20 +121,18 @@ export function toDone({ route, segments, summary }: Transcript, request: Transc
   };
 }
 
-const asJson = (value: unknown): FormattedBody => ({
+export const asJson = (value: unknown): FormattedBody => ({
   contentType: 'application/json; charset=utf-8',
   body: JSON.stringify(value),
 });
 
-const plainText = (body: string): FormattedBody => ({ contentType: 'text/plain; charset=utf-8', body });
+export const plainText = (body: string): FormattedBody => ({
+  contentType: 'text/plain; charset=utf-8',
+  body,
+});
 
 /** The texts of all segments, joined and without spaces at both ends. */
-export function fullText(segments: Segment[]): string {
-  return segments
-    .map((segment) => segment.text)
-    .join('')
-    .trim();
-}
+export const fullText = (segments: Segment[]): string => textOf(segments).trim();
 
 /** A line for each change of the speaker: `Anna: Good morning.` */
 function textBySpeaker(segments: Segment[]): string {
@@ -164,11 +155,7 @@ function diarized({ segments, summary }: Transcript, request: TranscriptionReque
 function spokenBy({ spoken }: Summary) {
   if (spoken === undefined) return {};
   return {
-    turns: spoken.turns.map(({ speaker, start, end }) => ({
-      speaker,
-      start: seconds(start),
-      end: seconds(end),
-    })),
+    turns: spoken.turns.map((turn) => ({ speaker: turn.speaker, ...timesOf(turn) })),
     speakers: spoken.speakers.map((of) => ({ speaker: of.speaker, seconds: seconds(of.seconds) })),
   };
 }
@@ -194,11 +181,9 @@ function languages(
 /** The log probability of each token, when the request asks for them; else nothing. */
 export function logprobs(segments: Segment[], request: Pick<TranscriptionRequest, 'logprobs'>) {
   if (!request.logprobs) return {};
-  const tokens = segments
-    .flatMap((s) => s.words.flatMap((word) => word.tokens))
-    .filter((t) => t.bytes.length > 0);
+  const tokens = segments.flatMap(({ words }) => words.flatMap((word) => word.tokens));
   return {
-    logprobs: tokens.map(({ bytes, logprob }) => ({
+    logprobs: spelledIn(tokens).map(({ bytes, logprob }) => ({
       token: Buffer.from(bytes).toString(),
       logprob: round(logprob, 6),
       bytes: [...bytes],
@@ -222,11 +207,7 @@ function verbose({ route, segments, summary }: Transcript, request: Transcriptio
     route: route.reason,
     ...(summary.track !== undefined && { track: summary.track }),
     ...(summary.dropped.length > 0 && {
-      dropped: summary.dropped.map((d) => ({
-        start: seconds(d.start),
-        end: seconds(d.end),
-        reason: d.reason,
-      })),
+      dropped: summary.dropped.map((span) => ({ ...timesOf(span), reason: span.reason })),
     }),
     ...logprobs(segments, request),
   };
@@ -236,8 +217,7 @@ export function toWireSegment(segment: Segment, request: TranscriptionRequest) {
   return {
     id: segment.id,
     seek: segment.seek,
-    start: seconds(segment.start),
-    end: seconds(segment.end),
+    ...timesOf(segment),
     text: segment.text,
     tokens: segment.words.flatMap((word) => word.tokens.map((token) => token.id)),
     temperature: segment.temperature,
@@ -263,8 +243,7 @@ function languageOf({ language }: Segment, request: TranscriptionRequest) {
 export function toWireWord(word: Word) {
   return {
     word: word.text.trim(),
-    start: seconds(word.start),
-    end: seconds(word.end),
+    ...timesOf(word),
     probability: probabilityOf(word),
     ...speakerOf(word),
   };
@@ -272,12 +251,17 @@ export function toWireWord(word: Word) {
 
 /** The mean of the probabilities of the tokens, as in the Whisper reference code (`add_word_timestamps`). */
 function probabilityOf({ tokens }: Word): number {
-  const spelled = tokens.filter(({ bytes }) => bytes.length > 0);
+  const spelled = spelledIn(tokens);
   const sum = spelled.reduce((total, { logprob }) => total + Math.exp(logprob), 0);
   return round(Math.min(1, sum / Math.max(1, spelled.length)), 4);
 }
 
 const speakerOf = ({ speaker }: { speaker?: string }) => (speaker === undefined ? {} : { speaker });
+
+const timesOf = ({ start, end }: { start: number; end: number }) => ({
+  start: seconds(start),
+  end: seconds(end),
+});
 
 const seconds = (value: number) => round(value, 3);
 

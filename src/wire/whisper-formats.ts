@@ -4,25 +4,21 @@
  */
 
 import type { TranscriptionRequest } from '../transcription/request.ts';
-import { type FormattedBody, fullText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
+import { asJson, fullText, plainText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
 
 /** A line for each segment: start and end in whole milliseconds, and the text, after the speaker as in `srt`. */
-export function toTsv({ segments }: Transcript): FormattedBody {
+export function toTsv({ segments }: Transcript) {
   const lines = segments.map(({ start, end, text, speaker }) => {
     const said = speaker === undefined ? text : `${speaker}: ${text.trim()}`;
     return [Math.round(start * 1000), Math.round(end * 1000), said.trim().replace(/\s+/g, ' ')].join('\t');
   });
-  const body = `${['start\tend\ttext', ...lines].join('\n')}\n`;
-  return { contentType: 'text/plain; charset=utf-8', body };
+  return plainText(`${['start\tend\ttext', ...lines].join('\n')}\n`);
 }
 
 /** The words, if they were asked for, are members of the segments. `language` is a code. */
-export function toWhisperJson(
-  { segments, summary }: Transcript,
-  request: TranscriptionRequest,
-): FormattedBody {
+export function toWhisperJson({ segments, summary }: Transcript, request: TranscriptionRequest) {
   const withWords = request.granularities.has('word');
-  const body = JSON.stringify({
+  return asJson({
     text: fullText(segments),
     segments: segments.map((segment) => ({
       ...toWireSegment(segment, request),
@@ -30,5 +26,4 @@ export function toWhisperJson(
     })),
     language: request.translate ? 'en' : summary.language,
   });
-  return { contentType: 'application/json; charset=utf-8', body };
 }

@@ -6,6 +6,7 @@
  * Pure.
  */
 import { textOf, type Word } from '../segment.ts';
+import { meanLogprob } from '../text/segments.ts';
 
 /** How long a client lets the text wait in order to have fewer wrong words in it, from the soonest to the surest. */
 export const DELAYS = ['minimal', 'low', 'medium', 'high', 'xhigh'] as const;
@@ -102,7 +103,4 @@ function sameLength(a: readonly string[], b: readonly string[]): number {
 }
 
 /** The mean probability of the tokens that spell the word. */
-function probabilityOf({ tokens }: Word): number {
-  const spelled = tokens.filter(({ bytes }) => bytes.length > 0);
-  return Math.exp(spelled.reduce((sum, { logprob }) => sum + logprob, 0) / Math.max(1, spelled.length));
-}
+const probabilityOf = (word: Word): number => Math.exp(meanLogprob([word]));

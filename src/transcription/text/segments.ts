@@ -1,7 +1,7 @@
 /** Turns groups of words into segments, with the figures that the API gives for each segment. Pure. */
 
 import { compressionRatio } from '../decoding.ts';
-import { spaceBetween, textOf, type UnnumberedSegment, type Word } from '../segment.ts';
+import { spaceBetween, spelledIn, textOf, type UnnumberedSegment, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 
 /** The members that have the same value in every segment of a chunk. */
@@ -43,7 +43,7 @@ function figuresOf(words: Word[]) {
   };
 }
 
-function meanLogprob(words: Word[]): number {
-  const logprobs = words.flatMap((word) => word.tokens).filter((t) => t.bytes.length > 0);
-  return logprobs.reduce((sum, token) => sum + token.logprob, 0) / Math.max(1, logprobs.length);
+export function meanLogprob(words: Word[]): number {
+  const tokens = spelledIn(words.flatMap((word) => word.tokens));
+  return tokens.reduce((sum, { logprob }) => sum + logprob, 0) / Math.max(1, tokens.length);
 }

@@ -6,7 +6,7 @@
  */
 import { TextDecoder } from 'node:util';
 import type { DecodedSegment, Token } from '../../engine/types.ts';
-import { beginsUnspaced, continues, endsUnspaced, type Word } from '../segment.ts';
+import { beginsUnspaced, continues, endsUnspaced, spelledIn, type Word } from '../segment.ts';
 
 /** Languages that are written without spaces, where each token is a word. `mul` stands for a mix of languages. */
 const UNSPACED = new Set(['zh', 'ja', 'th', 'lo', 'my', 'yue', 'mul']);
@@ -79,7 +79,7 @@ export function spell(tokens: Token[], offsetSec: number): Word[] {
 }
 
 function toPiece(text: string, tokens: Token[], offsetSec: number): Word {
-  const spelled = tokens.filter((token) => token.bytes.length > 0);
+  const spelled = spelledIn(tokens);
   return {
     text,
     start: offsetSec + (spelled[0]?.startMs ?? 0) / 1000,

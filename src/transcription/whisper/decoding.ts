@@ -12,6 +12,7 @@ import {
   type Verdict,
 } from '../decoding.ts';
 import type { ChunkRequest } from '../recognizer.ts';
+import { spelledIn } from '../segment.ts';
 import { type Chunk, speechSecOf, withSilences } from '../speech/chunks.ts';
 import { mayRepeat } from './repeats.ts';
 
@@ -149,7 +150,7 @@ function retryableError(error: unknown): NativeError {
 }
 
 function summarize(segments: DecodedSegment[]): Outcome {
-  const tokens = segments.flatMap((segment) => segment.tokens).filter((token) => token.bytes.length > 0);
+  const tokens = spelledIn(segments.flatMap((segment) => segment.tokens));
   const ends = segments.reduce((total, { endLogprob = 0 }) => total + endLogprob, 0);
   const sum = tokens.reduce((total, token) => total + token.logprob, ends);
   return {
