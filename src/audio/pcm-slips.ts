@@ -5,8 +5,7 @@
  */
 import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';
-import type { PcmLayout } from './pcm-layout.ts';
-import type { ReadAt } from './sample-chunk.ts';
+import type { PcmLayout, ReadAt } from './sample-chunk.ts';
 
 /** The edit that makes the samples whole again, and its time. */
 export interface Slip extends Edit {
