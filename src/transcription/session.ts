@@ -10,10 +10,10 @@ import { type Bleed, withoutBleed } from '../audio/bleed.ts';
 import { type Channel, SAMPLE_RATE } from '../audio/decoder.ts';
 import type { AudioSource } from '../audio/open.ts';
 import type { ModelCache } from '../engine/cache.ts';
-import type { Hold } from '../engine/slot.ts';
+import type { Hold, Slot } from '../engine/slot.ts';
 import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../engine/types.ts';
 import { GatewayError, invalidValue } from '../errors.ts';
-import { DIARIZATION, PROVIDERS, VOICE_ACTIVITY } from '../models/catalogue.ts';
+import { DIARIZATION, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import type { Aliases } from '../models/names.ts';
 import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
@@ -22,7 +22,6 @@ import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
 import { createLanguageTally, type LanguageTally } from './language/tally.ts';
-import { type OpeningInput, openWithSlot, type SessionSlot } from './opening.ts';
 import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import type { Route, RouteRequest } from './routing.ts';
@@ -39,6 +38,11 @@ import { speechChunks } from './speech/chunks.ts';
 import { cuttingFor } from './speech/cutting.ts';
 import { withoutVoiceless } from './speech/voiceless-channel.ts';
 import { joinSentences } from './text/sentence-joining.ts';
+
+/** Taking it may wait where the caller of the session asked for that. */
+export interface SessionSlot extends Pick<Slot, 'isFree'> {
+  take(...request: Parameters<Slot['take']>): Hold | Promise<Hold>;
+}
 
 /** What a request needs: a model, the voice activity model, and with `speakers` the model that tells them apart. */
 export interface NeededWeights {
@@ -68,7 +72,15 @@ export interface TranscriptionDeps {
   onTextUntil?: ((sec: number) => void) | undefined;
 }
 
-export interface TranscriptionInput extends OpeningInput {
+export interface TranscriptionInput {
+  /**
+   * Opens the audio from its beginning, before the slot is taken. It is called again after a download of weights, and
+   * after a wait for the slot. Of audio that is heard by channel, each is opened twice, to be compared and to be heard,
+   * one after the other, so one decoder runs at a time.
+   */
+  openAudio(signal: AbortSignal, channel?: Channel): Promise<AudioSource>;
+  requestId: string;
+  signal: AbortSignal;
   /** The voices of the request's known speakers. */
   references?: readonly Reference[];
   /** True when the caller shows times. Words and sentences are then aligned; otherwise only the text matters. */
@@ -128,7 +140,7 @@ export async function openTranscription(
   requireAble(model, request);
   const languages = choicesOf(model, request.languages);
   const language = languageFor(route, request.language ?? route.language) ?? onlyChoice(model, languages);
-  if (!route.model.servable) throw backendUnavailable(model.provider);
+  if (!route.model.servable) throw backendUnavailable(model);
   const recognizer = await recognizerOf(model.family);
   const channel = request.channels === null ? undefined : 0;
   const needed = { modelId: model.id, speakers: request.speakers !== null };
@@ -149,6 +161,30 @@ export async function openTranscription(
     throw error;
   }
   return createSession({ request, route, language, languages, recognizer, audio, bleed, hold, input }, deps);
+}
+
+/**
+ * The audio is opened first, so that its faults are told before the slot is taken. Where the slot has to be waited for,
+ * the audio is closed meanwhile: a decoder may be a process, of which there are few.
+ */
+async function openWithSlot(
+  { openAudio, requestId, signal }: TranscriptionInput,
+  channel: Channel | undefined,
+  slot: SessionSlot,
+): Promise<{ audio: AudioSource; hold: Hold }> {
+  const audio = await openAudio(signal, channel);
+  const isTaken = !slot.isFree();
+  let hold: Hold | null = null;
+  try {
+    if (isTaken) await audio.close();
+    hold = await slot.take('asr', requestId);
+    if (!isTaken) return { audio, hold };
+    return { audio: await openAudio(AbortSignal.any([signal, hold.signal]), channel), hold };
+  } catch (error) {
+    hold?.[Symbol.dispose]();
+    await audio.close();
+    throw error;
+  }
 }
 
 /** Noise would be a speaker whom every other noise is like. */
@@ -360,10 +396,8 @@ function noteRecognition(run: Run, recognition: ChunkRecognition): void {
 const turnsIn = ({ chunk }: ChunkRecognition, speaker: string): Turn[] =>
   chunk.speech.map(({ startSec, endSec }) => ({ speaker, start: startSec, end: endSec }));
 
-function backendUnavailable(provider: string): GatewayError {
-  const known = PROVIDERS.includes(provider) ? { provider } : {};
-  return new GatewayError('backend_unavailable', { provider }, known);
-}
+const backendUnavailable = ({ provider }: Route['model']) =>
+  new GatewayError('backend_unavailable', { provider }, { provider });
 
 function toChunkRequest({ prompt, keywords, temperature, translate, ...rest }: TranscriptionRequest) {
   const { segmentGranularity: granularity, taskType } = rest;
