@@ -6,7 +6,7 @@ import { clusterVoices, createVoicePool } from '../../src/transcription/speakers
 import { createLabels, matchKnown } from '../../src/transcription/speakers/names.ts';
 import { overlappedSpeakers } from '../../src/transcription/speakers/overlapped.ts';
 import { labeledByPiece, piecesOf, separated } from '../../src/transcription/speakers/pieces.ts';
-import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/powerset.ts';
+import { decodePowerset, expectedSpeakers } from '../../src/transcription/speakers/segmentation.ts';
 import { leastExpected, turnsOf } from '../../src/transcription/speakers/turns.ts';
 import { cosine, unit } from '../../src/transcription/speakers/voice.ts';
 import { framesToEmbed } from '../../src/transcription/speakers/window-analysis.ts';

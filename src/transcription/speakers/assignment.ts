@@ -1,5 +1,5 @@
 /** Gives the local speakers of one window the labels of the speakers of the whole audio. Pure. */
-import { LOCAL_SPEAKERS } from './powerset.ts';
+import { LOCAL_SPEAKERS } from './segmentation.ts';
 import { cosine, type LocalVoice, type Voice } from './voice.ts';
 
 /** No speaker of the audio. */

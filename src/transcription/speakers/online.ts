@@ -14,8 +14,8 @@ import {
   type WindowSpeakers,
 } from './assignment.ts';
 import { type Diarization, type DiarizationOptions, WINDOWS_BEFORE, withLabel } from './diarization.ts';
-import { frameAt } from './frames.ts';
 import { createLabels, NAME_COSINE } from './names.ts';
+import { frameAt } from './segmentation.ts';
 import { type NumberedTurn, PAUSE_SEC, turnsOf } from './turns.ts';
 import { type Centroid, centroidOf, cosine, joined, type LocalVoice } from './voice.ts';
 import { createWindowAnalysis } from './window-analysis.ts';

@@ -6,7 +6,7 @@
 import { centroidsOf, groupsBelow } from './agglomerative.ts';
 import { type LabeledWindow, UNKNOWN, type WindowSpeakers } from './assignment.ts';
 import { createVoicePool } from './clustering.ts';
-import { durationOf } from './frames.ts';
+import { durationOf } from './segmentation.ts';
 import type { Centroid } from './voice.ts';
 
 /** Two locals of a window speak at once for at least so long; less is the seam between two turns. */

@@ -5,7 +5,7 @@
  * is nearly the embedding of the whole. Pure but for the calls of the model.
  */
 import type { SpeakerModel } from '../../engine/types.ts';
-import { FRAME_SAMPLES } from './frames.ts';
+import { FRAME_SAMPLES } from './segmentation.ts';
 import { unit } from './voice.ts';
 
 /** A part of fewer frames (0.5 s) says little of the voice, and does not count beside a longer one. */

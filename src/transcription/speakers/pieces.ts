@@ -5,7 +5,7 @@
  */
 import { groupsBelow } from './agglomerative.ts';
 import { type LabeledWindow, UNKNOWN, type WindowSpeakers } from './assignment.ts';
-import { durationOf } from './frames.ts';
+import { durationOf } from './segmentation.ts';
 import { centroidOf, cosine, joined, type LocalVoice, type Piece } from './voice.ts';
 
 /** A pause of more frames (0.1 s) ends a piece. */

@@ -4,7 +4,7 @@
  * Pure.
  */
 import { endOf, type LabeledWindow, UNKNOWN } from './assignment.ts';
-import { durationOf, secondsAt } from './frames.ts';
+import { durationOf, secondsAt } from './segmentation.ts';
 
 /** One speaker speaks. Times are seconds from the start of the audio. */
 export interface NumberedTurn {

@@ -2,10 +2,19 @@
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { SpeakerModel } from '../../engine/types.ts';
 import type { WindowSpeakers } from './assignment.ts';
-import { durationOf, FRAME_SAMPLES, secondsAt, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
 import { addPart, directionOf, type PartialEmbedding, partialOf } from './partial-embeddings.ts';
 import { piecesOf, separated } from './pieces.ts';
-import { CLASSES, decodePowerset, expectedSpeakers, LOCAL_SPEAKERS } from './powerset.ts';
+import {
+  CLASSES,
+  decodePowerset,
+  durationOf,
+  expectedSpeakers,
+  FRAME_SAMPLES,
+  LOCAL_SPEAKERS,
+  secondsAt,
+  WINDOW_FRAMES,
+  WINDOW_SAMPLES,
+} from './segmentation.ts';
 import type { LocalVoice } from './voice.ts';
 import { createStretches, type Stretch, type StretchSize } from './windows.ts';
 

@@ -4,7 +4,7 @@
  * Only the audio of the newest stretch and what came after it is held.
  */
 import { createAudioWindow } from '../speech/audio-window.ts';
-import { FRAME_SAMPLES, framesIn, WINDOW_FRAMES, WINDOW_SAMPLES } from './frames.ts';
+import { FRAME_SAMPLES, framesIn, WINDOW_FRAMES, WINDOW_SAMPLES } from './segmentation.ts';
 
 export interface Stretch {
   /** The first frame of its first window. */

@@ -1,7 +1,36 @@
 /**
- * Decodes the powerset classes of the segmentation (Plaquet and Bredin, "Powerset multi-class cross entropy loss for
- * neural speaker diarization", 2023): each class stands for a set of at most two of three speakers. Pure.
+ * What the segmentation says (pyannote segmentation-3.0): where its frames lie, and who of a window's own speakers speaks
+ * in each. Windows begin on one grid of frames for the whole audio, so that frame `i` of a window is frame
+ * `firstFrame + i` of the audio. A frame has powerset classes (Plaquet and Bredin, "Powerset multi-class cross entropy
+ * loss for neural speaker diarization", 2023): each stands for a set of at most two of three speakers. Pure.
  */
+import { SAMPLE_RATE } from '../../audio/decoder.ts';
+
+/** A window is 10 s. */
+export const WINDOW_SAMPLES = 160_000;
+export const WINDOW_FRAMES = 589;
+/** From one frame to the next. */
+export const FRAME_SAMPLES = 270;
+/** The start of the first frame in a window: half of the receptive field (991 samples) less half of a frame. */
+const OFFSET_SAMPLES = 360;
+
+/** The frames that begin before the end of so many samples. */
+export const framesIn = (samples: number) =>
+  Math.max(1, Math.ceil((samples - OFFSET_SAMPLES) / FRAME_SAMPLES));
+
+/** The sample at which a frame begins. */
+const sampleAt = (frame: number) => OFFSET_SAMPLES + frame * FRAME_SAMPLES;
+
+/** The frame that a time falls in. */
+export function frameAt(seconds: number): number {
+  return Math.max(0, Math.floor((seconds * SAMPLE_RATE - OFFSET_SAMPLES) / FRAME_SAMPLES));
+}
+
+/** The time at which a frame begins. What precedes the first frame counts as a part of it. */
+export const secondsAt = (frame: number) => (frame === 0 ? 0 : sampleAt(frame) / SAMPLE_RATE);
+
+/** How long so many frames last, in seconds. */
+export const durationOf = (frames: number) => (frames * FRAME_SAMPLES) / SAMPLE_RATE;
 
 /** The speakers that a window tells apart. */
 export const LOCAL_SPEAKERS = 3;
