@@ -3,7 +3,7 @@
 import type { NativeEngine } from '../engine/types.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { createProcessPlaces } from '../limits/process-places.ts';
-import { type FoundFfmpeg, findFfmpeg } from './find-ffmpeg.ts';
+import { type FoundFfmpeg, findFfmpeg } from './ffmpeg-process.ts';
 import { type AudioSource, type OpenAudioOptions, openAudio } from './open.ts';
 
 /** A search that failed is repeated after this time, because the system may have refused a process for a moment. */

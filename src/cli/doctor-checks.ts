@@ -13,7 +13,7 @@ import {
   socketPathOf,
   withoutTrailingSlashes,
 } from '../address.ts';
-import { findFfmpeg } from '../audio/find-ffmpeg.ts';
+import { findFfmpeg } from '../audio/ffmpeg-process.ts';
 import type { Config } from '../config/config.ts';
 import { nvidiaFacts } from '../engine/nvidia.ts';
 import { howToGetAddon } from '../engine/prebuilt.ts';

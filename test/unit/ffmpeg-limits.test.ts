@@ -8,8 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { openFfmpegDecoder } from '../../src/audio/ffmpeg.ts';
-import { type Ffmpeg, ffmpegCommand } from '../../src/audio/ffmpeg-process.ts';
-import { findFfmpeg } from '../../src/audio/find-ffmpeg.ts';
+import { type Ffmpeg, ffmpegCommand, findFfmpeg } from '../../src/audio/ffmpeg-process.ts';
 import { type OpenAudioOptions, openAudio } from '../../src/audio/open.ts';
 import { createAudioOpener } from '../../src/audio/opener.ts';
 import {
