@@ -17,7 +17,7 @@ export const folder = mkdtempSync(join(tmpdir(), 'voxgate-audio-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 
 export async function requireFfmpeg(): Promise<Ffmpeg> {
-  const { ffmpeg } = await findFfmpeg({ searchPath: process.env.PATH ?? '' });
+  const { ffmpeg } = await findFfmpeg(process.env.PATH ?? '');
   assert.ok(ffmpeg, 'these tests need ffmpeg (on Debian: apt-get install ffmpeg)');
   return ffmpeg;
 }

@@ -58,16 +58,6 @@ export interface Exit {
 /** True where ffmpeg was ended by a signal or by a limit. */
 export const isCutShort = ({ code, endSignal }: Exit) => endSignal !== null || code === ENDED_BY_SIGNAL;
 
-export interface FfmpegProcess {
-  /** Null unless its input is piped. */
-  stdin: Writable | null;
-  stdout: Readable;
-  stderr: Readable;
-  /** Resolves when the process is gone and its pipes are empty or destroyed. */
-  exited: Promise<Exit>;
-  kill(): void;
-}
-
 /**
  * Starts ffmpeg under its limits, with its standard output and its errors as pipes.
  * @param cpuMs the longest processor time
@@ -77,14 +67,21 @@ export async function startFfmpeg(
   args: string[],
   cpuMs: number,
   stdin: 'ignore' | 'pipe' = 'ignore',
-): Promise<FfmpegProcess> {
+) {
   const child = await spawnProgram(ffmpegCommand(ffmpeg, args, cpuMs), [stdin, 'pipe', 'pipe']);
   child.on('error', () => {}); // a kill fails when the process has already ended
-  const exited = new Promise<Exit>((resolve) => {
-    child.once('close', (code, endSignal) => resolve({ code, endSignal }));
-  });
   const { stdin: input, stdout, stderr } = child;
-  return { stdin: input, stdout, stderr, exited, kill: () => child.kill('SIGKILL') };
+  return {
+    /** Null unless its input is piped. */
+    stdin: input,
+    stdout,
+    stderr,
+    /** Resolves when the process is gone and its pipes are empty or destroyed. */
+    exited: new Promise<Exit>((resolve) => {
+      child.once('close', (code, endSignal) => resolve({ code, endSignal }));
+    }),
+    kill: () => child.kill('SIGKILL'),
+  };
 }
 
 async function spawnProgram([command, args]: [string, string[]], stdio: StdioOptions) {
@@ -107,17 +104,11 @@ const PROBE_TIMEOUT_MS = 10_000;
 /** Either an ffmpeg, or why there is none, as words for the operator. */
 export type FoundFfmpeg = { ffmpeg: Ffmpeg; problem: null } | { ffmpeg: null; problem: string };
 
-export interface FfmpegSearch {
-  /** The folders to look in, as PATH names them. */
-  searchPath: string;
-  limits?: Budgets['ffmpeg'];
-}
-
-/** Looks for an ffmpeg that runs under its limits. One that cannot be limited is not used. */
-export async function findFfmpeg({
-  searchPath,
-  limits = BUDGETS.ffmpeg,
-}: FfmpegSearch): Promise<FoundFfmpeg> {
+/**
+ * Looks for an ffmpeg that runs under its limits. One that cannot be limited is not used.
+ * @param searchPath the folders to look in, as PATH names them
+ */
+export async function findFfmpeg(searchPath: string, limits = BUDGETS.ffmpeg): Promise<FoundFfmpeg> {
   const path = findExecutable('ffmpeg', searchPath);
   if (path === null) return { ffmpeg: null, problem: 'there is no ffmpeg in PATH' };
   const ffmpeg = { path, version: '', limits };

@@ -13,14 +13,11 @@ const HEARD_AGAIN = 1 / 4;
 /** The share of the difference changes by this from sample to sample, in 10 ms from none to all: without a click. */
 const FADE = 1 / (0.01 * SAMPLE_RATE);
 
-/** What is heard of two channels, and half their difference, which stands beside it. */
-export interface MidSide {
-  mono: Float32Array;
-  sides: Float32Array;
-}
-
-/** Takes pairs of the average of the channels and half their difference, block by block. */
-export function createMidSide(): (pairs: Float32Array) => MidSide {
+/**
+ * Takes pairs of the average of the channels and half their difference, block by block, and gives what is heard of them,
+ * with half their difference beside it.
+ */
+export function createMidSide(): (pairs: Float32Array) => { mono: Float32Array; sides: Float32Array } {
   let cancels = false;
   /** Of the difference in what is heard, 0..1; null before the first block. */
   let share: number | null = null;

@@ -9,7 +9,7 @@ import { type AudioSource, type OpenAudioOptions, openAudio } from './open.ts';
 /** A search that failed is repeated after this time, because the system may have refused a process for a moment. */
 const SEARCH_AGAIN_MS = 10_000;
 
-export interface AudioOpenerOptions {
+interface AudioOpenerOptions {
   engine: Pick<NativeEngine, 'openAudio'>;
   /** The folders in which ffmpeg is looked for, as PATH names them. */
   searchPath: string;
@@ -23,21 +23,19 @@ export type AudioOptions = Pick<
   'network' | 'channel' | 'channelField' | 'track' | 'isLanguage'
 >;
 
-export interface AudioOpener {
-  open(path: string, signal: AbortSignal, options?: AudioOptions): Promise<AudioSource>;
-  /** Why some formats cannot be read, in words for the operator; null if all of them can. */
-  problem(): Promise<string | null>;
-}
-
-export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
-  const { engine, searchPath, maxAudioSec, limits = BUDGETS.ffmpeg } = options;
+export function createAudioOpener({
+  engine,
+  searchPath,
+  maxAudioSec,
+  limits = BUDGETS.ffmpeg,
+}: AudioOpenerOptions) {
   const places = createProcessPlaces(limits);
   let search: { result: Promise<FoundFfmpeg>; again: number } | null = null;
 
   /** The first file that needs it searches, so that neither the start nor other files wait. */
   async function found(): Promise<FoundFfmpeg> {
     if (search === null || performance.now() > search.again) {
-      const result = findFfmpeg({ searchPath, limits });
+      const result = findFfmpeg(searchPath, limits);
       search = { result, again: performance.now() + SEARCH_AGAIN_MS };
     }
     const result = await search.result;
@@ -48,9 +46,10 @@ export function createAudioOpener(options: AudioOpenerOptions): AudioOpener {
   const ffmpeg = async () => (await found()).ffmpeg;
 
   return {
-    open: (path, signal, options) =>
+    open: (path: string, signal: AbortSignal, options?: AudioOptions): Promise<AudioSource> =>
       openAudio(path, { engine, ffmpeg, places, maxAudioSec, signal, ...options }),
-    async problem() {
+    /** Why some formats cannot be read, in words for the operator; null if all of them can. */
+    async problem(): Promise<string | null> {
       const { problem } = await found();
       return problem && `m4a, mp4, webm, opus, aac, aiff and other formats are refused, because ${problem}`;
     },

@@ -95,7 +95,7 @@ function settings({ config: { host, apiKeys, adminKeys }, warnings }: CheckInput
 }
 
 async function ffmpeg({ environment }: Config): Promise<Finding> {
-  const { ffmpeg: found, problem: why } = await findFfmpeg({ searchPath: environment.PATH ?? '' });
+  const { ffmpeg: found, problem: why } = await findFfmpeg(environment.PATH ?? '');
   return found === null
     ? warning(`m4a, mp4, webm, opus and aac are refused, because ${why}: install ffmpeg`)
     : ok(`${found.path} ${found.version}`);

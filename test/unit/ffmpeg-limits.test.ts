@@ -162,13 +162,13 @@ test('ffmpeg opens no address and no second file, even where a playlist is read 
 test('ffmpeg is found where it is, and not where it is not', async () => {
   assert.match(real.version, /^\w/);
   for (const searchPath of ['', folder]) {
-    const { ffmpeg, problem } = await findFfmpeg({ searchPath });
+    const { ffmpeg, problem } = await findFfmpeg(searchPath);
     assert.deepEqual([ffmpeg, problem], [null, 'there is no ffmpeg in PATH']);
   }
-  const relative = await findFfmpeg({ searchPath: `relative:${dirname(real.path)}` });
+  const relative = await findFfmpeg(`relative:${dirname(real.path)}`);
   assert.equal(relative.ffmpeg?.path, real.path);
   const broken = script('ffmpeg', 'exit 1');
-  assert.match((await findFfmpeg({ searchPath: dirname(broken.path) })).problem ?? '', /does not run$/);
+  assert.match((await findFfmpeg(dirname(broken.path))).problem ?? '', /does not run$/);
 });
 
 /** No system lets a process open this many files, and so none sets the limit. */
@@ -176,7 +176,7 @@ const impossible = { ...real.limits, openFiles: 2 ** 31 };
 
 test('an ffmpeg that cannot be limited is not used', async () => {
   const searchPath = dirname(real.path);
-  const { ffmpeg, problem } = await findFfmpeg({ searchPath, limits: impossible });
+  const { ffmpeg, problem } = await findFfmpeg(searchPath, impossible);
   assert.equal(ffmpeg, null);
   assert.match(problem ?? '', /cannot be limited here by the ulimit of \/bin\/sh$/);
   const audio = createAudioOpener({

@@ -26,18 +26,9 @@ export interface SpeakerSummary {
   tookSec?: number;
 }
 
-export interface SpeakerPass {
-  /** Takes the next block of the audio. */
-  push(block: Float32Array): Promise<void>;
-  /** Takes the spans of speech that has a text, in seconds; all of them before the last segment is labeled. */
-  noteSpeech(speech: readonly { startSec: number; endSec: number }[]): void;
-  /** The same words in the same order, in segments of one speaker each. */
-  label(segments: AsyncIterable<UnnumberedSegment>): AsyncGenerator<UnnumberedSegment, void, undefined>;
-  /** Complete after the last segment. */
-  summary(): SpeakerSummary;
-}
+export type SpeakerPass = Awaited<ReturnType<typeof createSpeakerPass>>;
 
-export interface SpeakerPassOptions {
+interface SpeakerPassOptions {
   request: SpeakerRequest;
   references: readonly Reference[];
   /** True to label each segment at once; else all of them wait for the end of the audio, which is more accurate. */
@@ -52,7 +43,7 @@ export const NEAR_SEC = 30;
 export async function createSpeakerPass(
   model: SpeakerModel,
   { request, references, atOnce, signal }: SpeakerPassOptions,
-): Promise<SpeakerPass> {
+) {
   let tookSec = 0;
   let under = 0;
   let since = 0;
@@ -101,12 +92,15 @@ export async function createSpeakerPass(
   }
 
   return {
-    push(block) {
+    /** Takes the next block of the audio. */
+    push(block: Float32Array): Promise<void> {
       samples += block.length;
       return timed(() => diarization.push(block));
     },
-    noteSpeech: (spans) => void speech.push(...spans),
-    async *label(segments) {
+    /** Takes the spans of speech that has a text, in seconds; all of them before the last segment is labeled. */
+    noteSpeech: (spans: typeof speech) => void speech.push(...spans),
+    /** The same words in the same order, in segments of one speaker each. */
+    async *label(segments: AsyncIterable<UnnumberedSegment>): AsyncGenerator<UnnumberedSegment, void> {
       const waiting: UnnumberedSegment[] = [];
       for await (const segment of segments) {
         if (atOnce) yield* await parts(segment);
@@ -115,7 +109,8 @@ export async function createSpeakerPass(
       turns = turnsOfSpeakers((await timed(diarization.finish)).map(withinAudio), speech);
       for (const segment of waiting) yield* await parts(segment);
     },
-    summary: () => ({ ...summaryOf(turns), tookSec }),
+    /** Complete after the last segment. */
+    summary: (): SpeakerSummary => ({ ...summaryOf(turns), tookSec }),
   };
 }
 
