@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
-import { type Aliases, isOpenAiModel, TELLS_LANGUAGES } from '../models/names.ts';
+import { type Aliases, DIARIZES, isOpenAiModel, TELLS_LANGUAGES } from '../models/names.ts';
+import type { ChannelLabels } from '../transcription/channels.ts';
 import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/language/names.ts';
-import { FORMATS, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
+import { FORMATS, type SpeakerRequest, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
 import { USUAL_SIZE } from '../transcription/text/subtitles.ts';
 import { isTruthy } from '../truthy.ts';
-import { channelIn, speakersIn } from './speaker-fields.ts';
 
 /** The most values of one list. */
 export const MOST_VALUES = 100;
@@ -157,10 +157,13 @@ const LISTS = {
   ).describe('2 to 10 s of each known speaker, as data URLs of audio in any format'),
 };
 
-const schema = z.object({ ...FIELDS, ...LISTS });
-
 /** All fields as a client sends them, for the description of the API. */
 export const transcriptionFields = { ...FIELDS, ...LISTS };
+
+const schema = z.object(transcriptionFields);
+
+/** The fields, each checked by itself. */
+type Fields = z.output<typeof schema>;
 
 /**
  * Parses the fields of a request.
@@ -217,9 +220,7 @@ export function parseRequest(
 }
 
 /** Who says how subtitles are to look wants subtitles. These are as long as their lines allow. */
-function subtitlesIn(
-  f: z.output<typeof schema>,
-): Pick<TranscriptionRequest, 'segmentGranularity' | 'subtitleSize'> {
+function subtitlesIn(f: Fields): Pick<TranscriptionRequest, 'segmentGranularity' | 'subtitleSize'> {
   const { max_line_width: lineWidth = USUAL_SIZE.lineWidth, max_line_count: lines = USUAL_SIZE.lines } = f;
   const isSized = f.max_line_width !== undefined || f.max_line_count !== undefined;
   const hasCues = f.response_format === 'srt' || f.response_format === 'vtt';
@@ -227,6 +228,78 @@ function subtitlesIn(
     segmentGranularity: f.segment_granularity ?? (isSized && hasCues ? 'subtitle' : 'sentence'),
     subtitleSize: isSized ? { lineWidth, lines, characters: lineWidth * lines } : USUAL_SIZE,
   };
+}
+
+/** @throws GatewayError `invalid_value` for fields that do not fit each other */
+function speakersIn(
+  f: Fields,
+  aliases: Aliases,
+): {
+  speakers: SpeakerRequest | null;
+  channels: ChannelLabels | null;
+} {
+  return f.speakers === 'channels'
+    ? { speakers: null, channels: channelsIn(f) }
+    : { speakers: voicesIn(f, aliases), channels: null };
+}
+
+/** @throws GatewayError `invalid_value` where each channel is to be heard */
+function channelIn({ channel, speakers }: Fields): TranscriptionRequest['channel'] {
+  if (channel === undefined) return undefined;
+  if (speakers === 'channels') throw invalidValue('channel', channel, 'Expected none for speakers=channels');
+  return channel === 0 ? 0 : 1;
+}
+
+/** @throws GatewayError `invalid_value` for numbers or lists that do not fit each other */
+function voicesIn(f: Fields, aliases: Aliases): SpeakerRequest | null {
+  const { known_speaker_names: names, known_speaker_references: references } = f;
+  const { min, max } = countIn(f);
+  if (names.length !== references.length) {
+    const expected = `Expected one reference for each of the ${names.length} known_speaker_names`;
+    throw invalidValue('known_speaker_references', references, expected);
+  }
+  refuseTwice(names.map((name) => name.trim()));
+  const asked =
+    f.diarize ??
+    (isOpenAiModel([DIARIZES], f.model ?? '', aliases) ||
+      f.response_format === 'diarized_json' ||
+      names.length > 0);
+  if (!asked && f.response_format === 'diarized_json')
+    throw invalidValue('diarize', 'off', 'Expected it on for diarized_json');
+  if (!asked) return null;
+  const known = names.map((name, i) => ({ name: name.trim(), reference: references[i] ?? '' }));
+  return { count: { min, max }, known };
+}
+
+/** @throws GatewayError `invalid_value` for fields that do not fit two channels, each with one speaker */
+function channelsIn(f: Fields): ChannelLabels {
+  const { min, max } = countIn(f);
+  if (f.diarize === false) throw invalidValue('diarize', 'off', 'Expected it on for speakers=channels');
+  if (min > 2) throw invalidValue('min_speakers', min, 'Expected at most 2 for speakers=channels');
+  if (max < 2) throw invalidValue('max_speakers', max, 'Expected at least 2 for speakers=channels');
+  const { known_speaker_names: names, known_speaker_references: references } = f;
+  if (references.length > 0)
+    throw invalidValue('known_speaker_references', references, 'Expected none for speakers=channels');
+  if (names.length === 0) return ['A', 'B'];
+  const [left, right, ...more] = names.map((name) => name.trim());
+  if (left === undefined || right === undefined || more.length > 0) {
+    const expected = 'Expected two for speakers=channels: who is left, then who is right';
+    throw invalidValue('known_speaker_names', names, expected);
+  }
+  refuseTwice([left, right]);
+  return [left, right];
+}
+
+function countIn(f: Fields): SpeakerRequest['count'] {
+  const max = f.num_speakers ?? f.max_speakers ?? BUDGETS.speakers.most;
+  const min = f.num_speakers ?? f.min_speakers ?? 1;
+  if (min > max) throw invalidValue('min_speakers', min, `Expected at most max_speakers (${max})`);
+  return { min, max };
+}
+
+function refuseTwice(names: readonly string[]): void {
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw invalidValue('known_speaker_names', twice, 'Expected each name once');
 }
 
 /**
