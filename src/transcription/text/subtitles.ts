@@ -151,18 +151,19 @@ function cut(
       };
       const best = plans[from];
       // Of equal plans, the one that fills this subtitle more is taken.
-      if (
+      const isBetter =
         best === undefined ||
-        plan.short - best.short < 0 ||
-        (plan.short === best.short && plan.cost <= best.cost)
-      )
-        plans[from] = plan;
+        plan.short < best.short ||
+        (plan.short === best.short && plan.cost <= best.cost);
+      if (isBetter) plans[from] = plan;
       if (breaks[to - 1] === 0) across += COST.acrossSentences;
     }
   }
   const ranges: [number, number][] = [];
-  for (let from = 0; from < words.length; from = plans[from]?.to ?? words.length)
-    ranges.push([from, plans[from]?.to ?? words.length]);
+  for (let from = 0, to = 0; from < words.length; from = to) {
+    to = (plans[from] as Plan).to;
+    ranges.push([from, to]);
+  }
   return ranges;
 }
 
