@@ -123,17 +123,11 @@ function withFormat(sound: Sound, strf: Buffer): void {
   sound.silence = tag === 1 && bits === 8 ? 0x80 : (SILENCES.get(tag) ?? 0);
 }
 
-interface Media {
-  start: number;
-  end: number;
-  fileBytes: number;
-}
-
 /** Goes from chunk to chunk to the end of the media, and over the places where none begins. */
 async function walk(
   readAt: ReadAt,
   sound: Sound,
-  { start, end, fileBytes }: Media,
+  { start, end, fileBytes }: { start: number; end: number; fileBytes: number },
   signal: AbortSignal | undefined,
 ) {
   const heads = createHeads(readAt, fileBytes);

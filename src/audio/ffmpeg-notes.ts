@@ -1,6 +1,6 @@
 /** Reads what ffmpeg prints about a file: its length, its tracks, when the sound begins, and what is damaged. */
 import type { Loss } from './decoder.ts';
-import { createLossNotes, type LossNotes } from './losses.ts';
+import { createLossNotes } from './losses.ts';
 import type { Track } from './tracks.ts';
 
 const STDERR_WINDOW_CHARS = 4096;
@@ -85,12 +85,6 @@ const isDamage = (level: string, from: string, words: string) =>
   (level === 'error' || level === 'fatal' || (level === 'warning' && words.includes('corrupt'))) &&
   !ABOUT_OUTPUT.test(from);
 
-function readPrinted(printed: string, losses: LossNotes): void {
-  const sec = Number(printed);
-  if (sec < 0) losses.gap(-sec);
-  else losses.heard(sec);
-}
-
 /**
  * Metadata of the file makes lines of any length, so only the first `STDERR_WINDOW_CHARS` of each are kept.
  * @param longestSec a sound that begins later has a wrong time
@@ -129,8 +123,10 @@ export function readNotes(stderr: NodeJS.ReadableStream, longestSec: number, isD
     }
     list.read(words);
     if (PRINTED.test(words)) {
-      notes.beginSec ??= Math.min(Number(words), longestSec);
-      readPrinted(words, losses);
+      const sec = Number(words);
+      notes.beginSec ??= Math.min(sec, longestSec);
+      if (sec < 0) losses.gap(-sec);
+      else losses.heard(sec);
     } else if (isDamage(level, from, words)) losses.damage(words);
   }
 

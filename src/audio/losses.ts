@@ -13,8 +13,6 @@ const AHEAD_SEC = 3;
 const CUT =
   /corrupt|prematurely|exhausted|partial file|incomplete frame|^Error (?:while decoding|submitting packet)/;
 
-export type LossNotes = ReturnType<typeof createLossNotes>;
-
 /** @param isDamaged true if the file is known to be damaged, so that every gap is a loss */
 export function createLossNotes(isDamaged: boolean) {
   const found: Loss[] = [];

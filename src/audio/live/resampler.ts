@@ -28,7 +28,9 @@ export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampl
   const [up, down] = [to / common, rate / common];
   const scale = PASS * Math.min(1, up / down);
   const half = Math.ceil(CROSSINGS / scale);
-  const phases = filtersOf(`${up}/${down}`, up, half, scale);
+  const ratio = `${up}/${down}`;
+  const phases = known.get(ratio) ?? filters(up, half, scale);
+  known.set(ratio, phases);
   // Before the first sample is silence, so the output begins with the input.
   const silence = new Float32Array(half - 1);
   let held: Float32Array = silence;
@@ -80,12 +82,6 @@ function product(filter: Float32Array, input: Float32Array, at: number): number 
 
 /** The filters of each ratio that was asked for. There are few rates, and a client may change its own at any time. */
 const known = new Map<string, Float32Array[]>();
-
-function filtersOf(ratio: string, ...of: Parameters<typeof filters>): Float32Array[] {
-  const found = known.get(ratio) ?? filters(...of);
-  known.set(ratio, found);
-  return found;
-}
 
 /** The filter of each phase: `2 * half` weights, which sum up to 1 so that a constant stays what it is. */
 function filters(up: number, half: number, scale: number): Float32Array[] {
