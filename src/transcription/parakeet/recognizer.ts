@@ -8,11 +8,11 @@ import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import { isLoop } from '../decoding.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import { type ChunkRequest, GREEDY, type Recognizer, withoutText } from '../recognizer.ts';
-import { textOf, type UnnumberedSegment, type Word } from '../segment.ts';
+import { textOf, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
 import { toSegments } from '../text/segments.ts';
 import { groupsOf } from '../text/sentences.ts';
-import { type Subtitle, toSubtitles } from '../text/subtitles.ts';
+import { toSubtitles } from '../text/subtitles.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { spell } from '../text/words.ts';
 import { languageOfText } from './text-language.ts';
@@ -34,14 +34,16 @@ export const recognizer: Recognizer = {
     const detected = await detectLanguage(textOf(words), lane, request);
     if (isLoop({ text: textOf(words), tokens: words.length }, durationSec))
       return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
-    const groups = group(words, request, chunk);
+    const isCut = request.timed && request.granularity === 'subtitle';
+    const subtitles = isCut ? toSubtitles(words, chunk.silentUntilSec) : null;
+    const groups = subtitles?.map((subtitle) => subtitle.words) ?? groupsOf(words, request);
     const common = { temperature: 0, noSpeechProb: 0, language: detected.language };
-    const parts = toSegments(
-      groups.map((part) => part.words),
-      chunk,
-      common,
-    );
-    return { detected, sentences: parts.map((part, i) => ({ ...part, ...timesOf(groups[i], part) })) };
+    const sentences = toSegments(groups, chunk, common);
+    // A subtitle may stay longer than its last word.
+    return {
+      detected,
+      sentences: sentences.map((one, i) => ({ ...one, end: subtitles?.[i]?.end ?? one.end })),
+    };
   },
 };
 
@@ -82,20 +84,6 @@ async function detectLanguage(
   return (
     languageOfText(text, among) ?? (await before()).languages.last ?? { language: usual, probability: 0 }
   );
-}
-
-function group(words: Word[], request: ChunkRequest, { endSec, silentUntilSec }: Chunk): Subtitle[] {
-  if (request.timed && request.granularity === 'subtitle') return toSubtitles(words, silentUntilSec);
-  return groupsOf(words, request).map((part) => ({
-    start: part[0]?.start ?? endSec,
-    end: part.at(-1)?.end ?? endSec,
-    words: part,
-  }));
-}
-
-/** A subtitle may stay longer than its last word. */
-function timesOf(group: Subtitle | undefined, { start, end }: UnnumberedSegment) {
-  return { start: group?.start ?? start, end: group?.end ?? end };
 }
 
 /** True for punctuation, which is not spoken. A percent sign and similar signs are. */

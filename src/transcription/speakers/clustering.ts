@@ -31,16 +31,12 @@ export function createVoicePool(maxPoints: number) {
   let points: Centroid[] = [];
   return {
     add(voice: Voice, window: number): void {
-      if (points.length >= maxPoints) points = halved(points);
+      const half = Math.ceil(points.length / 2);
+      if (points.length >= maxPoints) points = mergesOf(points, (groups) => groups <= half).groups;
       points.push(centroidOf(voice, window));
     },
     points: (): readonly Centroid[] => points,
   };
-}
-
-function halved(points: Centroid[]): Centroid[] {
-  const target = Math.ceil(points.length / 2);
-  return mergesOf(points, (groups) => groups <= target).groups;
 }
 
 /** The speakers, those who speak most first; none if there are no points. */

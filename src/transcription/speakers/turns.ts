@@ -30,21 +30,14 @@ const LEAST_DOUBTFUL = 0.2;
 const DOUBTFUL_NEAR = 0.12;
 const DOUBTFUL_FAR = 0.25;
 
-interface TurnOptions {
-  /** Frames, the second one exclusive. */
-  from?: number;
-  to?: number;
-  /** See `leastExpected`. */
-  least?: number;
-}
-
 /**
  * The turns in the frames from `from` up to `to`, by start. Turns of different speakers may overlap.
  * @param windows in the order of their first frames
+ * @param options frames, `to` exclusive; `least` as `leastExpected` gives it
  */
 export function turnsOf(
   windows: readonly LabeledWindow[],
-  { from = 0, to = Number.POSITIVE_INFINITY, least: limit = LEAST_EXPECTED }: TurnOptions = {},
+  { from = 0, to = Number.POSITIVE_INFINITY, least: limit = LEAST_EXPECTED } = {},
 ): NumberedTurn[] {
   const pause = Math.round(PAUSE_SEC / durationOf(1));
   const least = LEAST_TURN_SEC / durationOf(1);

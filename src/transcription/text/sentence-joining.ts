@@ -4,7 +4,7 @@
  */
 import type { ChunkRecognition } from '../lanes.ts';
 import { type Dropped, speechWithoutText } from '../recognizer.ts';
-import type { UnnumberedSegment } from '../segment.ts';
+import type { UnnumberedSegment, Word } from '../segment.ts';
 import { joinParts } from './segments.ts';
 import {
   endsSentence,
@@ -108,11 +108,17 @@ const lengthOf = (parts: UnnumberedSegment[]): number => (parts.at(-1)?.end ?? 0
 const joined = (sentences: UnnumberedSegment[][]): UnnumberedSegment[] =>
   sentences.flatMap(([first, ...others]) => (first === undefined ? [] : [joinParts(first, ...others)]));
 
-function isEndBetween(before: UnnumberedSegment, after: UnnumberedSegment): boolean {
-  const last = lastWord(before.words);
-  const [next] = after.words;
-  return last !== undefined && next !== undefined && endsSentence(last, next);
-}
+/** Whether something is so of the last word of a part and the first one of the next part. */
+const between =
+  (is: (last: Word, next: Word) => boolean) =>
+  (before: UnnumberedSegment, after: UnnumberedSegment): boolean => {
+    const last = lastWord(before.words);
+    const [next] = after.words;
+    return last !== undefined && next !== undefined && is(last, next);
+  };
+
+const isEndBetween = between(endsSentence);
+const isPauseBetween = between(isLongPause);
 
 /** True for parts that no sentence spans: in two languages, or with speech without text between them. */
 function isApart(before: UnnumberedSegment, after: UnnumberedSegment, without: readonly Dropped[]): boolean {
@@ -122,12 +128,6 @@ function isApart(before: UnnumberedSegment, after: UnnumberedSegment, without: r
 
 /** A short sound without text, such as a cough, is a pause like another. */
 const isLong = ({ startSec, endSec }: Dropped): boolean => endSec - startSec > LONG_PAUSE_SEC;
-
-function isPauseBetween(before: UnnumberedSegment, after: UnnumberedSegment): boolean {
-  const last = lastWord(before.words);
-  const [next] = after.words;
-  return last !== undefined && next !== undefined && isLongPause(last, next);
-}
 
 /** Cuts a text without marks at its long pauses, unless the writing shows that a sentence goes on there. */
 function cutAtPauses(parts: UnnumberedSegment[]): UnnumberedSegment[][] {

@@ -196,10 +196,6 @@ async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText
   return sec >= LEAST_WITHOUT_TEXT_SEC;
 }
 
-function samplesOf(chunk: Chunk, { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>): Float32Array {
-  return chunk.samples.subarray(sampleInChunk(chunk, startSec), sampleInChunk(chunk, endSec));
-}
-
 /** As `decode`, and `silence` too where the text was invented for a sound. */
 async function decodeSpeech(lane: Lane, chunk: Chunk, decoding: Decoding, request: ChunkRequest) {
   const result = await decode(lane, chunk, decoding, request);
@@ -229,7 +225,7 @@ function partsOf(chunk: Chunk): Chunk[] {
   return spans.map((span) => ({
     ...chunk,
     ...span,
-    samples: samplesOf(chunk, span),
+    samples: samples.subarray(sampleInChunk(chunk, span.startSec), sampleInChunk(chunk, span.endSec)),
     cuts: [],
     speech: [span],
   }));
