@@ -71,69 +71,18 @@ export interface LiveDeps extends UtteranceDeps {
   isAnswered?(): boolean;
 }
 
-export interface LiveSession extends AsyncDisposable {
-  /** Applies from now on. A change of turn detection drops the utterance in progress. */
-  configure(settings: LiveSettings): void;
-  /**
-   * Takes 16 kHz mono. It resolves when the audio is searched for speech, which takes longer while too much waits for
-   * its text. Its calls must not overlap with each other, with `commit` or with `clear`.
-   * @throws GatewayError `input_audio_buffer_full` when the client ends no utterance
-   */
-  append(samples: Float32Array): Promise<void>;
-  /**
-   * Ends the utterance now, also one that is too short to be found.
-   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio. A session that finds
-   *   the turns itself throws it also when nobody speaks.
-   */
-  commit(): Promise<void>;
-  /** Forgets what is not committed. */
-  clear(): void;
-  /** Resolves when every utterance that has ended has its text or its failure. */
-  settled(): Promise<void>;
-}
-
 /** Windows of silence that stay before speech in a buffer which the client commits: one second. */
 const KEPT_SILENCE = windowsIn(1000);
 /** The least audio that a client can commit, as OpenAI's. */
 export const LEAST_COMMIT_SEC = 0.1;
 
+/** Opens a session over a voice activity model of its own. */
 export async function openLiveSession(
   first: LiveSettings,
   deps: LiveDeps,
   signal: AbortSignal,
 ): Promise<LiveSession> {
-  const vad = await deps.loadVoiceActivity(signal);
-  const audio = createLiveAudio(vad);
-  const ended = new AbortController();
-  const leaving = onAbort(signal, () => ended.abort(signal.reason));
-  const texts = createTexts(deps, ended.signal);
-  const utterances = new Utterances(first, { audio, texts, deps, signal: ended.signal });
-  return {
-    configure: (next) => utterances.configure(next),
-    async append(samples) {
-      for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
-        while (texts.pendingSec() * 1000 > deps.limits.pendingMs) await texts.nextSettled();
-        if (toMs(utterances.heldWindows()) > deps.limits.utteranceMs) {
-          utterances.skip(samples.length - at);
-          throw new GatewayError('input_audio_buffer_full', { seconds: deps.limits.utteranceMs / 1000 });
-        }
-        const probabilities = await audio.append(samples.subarray(at, at + SAMPLE_RATE), ended.signal);
-        await utterances.search(probabilities);
-        ended.signal.throwIfAborted(); // nothing begins after the end
-        utterances.listen();
-      }
-    },
-    commit: () => utterances.commit(),
-    clear: () => utterances.clear(),
-    settled: texts.settled,
-    async [Symbol.asyncDispose]() {
-      leaving[Symbol.dispose]();
-      ended.abort(new GatewayError('client_left', {}));
-      await utterances.abandon();
-      await texts.settled();
-      await vad.close();
-    },
-  };
+  return new LiveSession(first, await deps.loadVoiceActivity(signal), deps, signal);
 }
 
 /** An utterance that goes on, and what was decided when it began. */
@@ -147,20 +96,16 @@ interface OpenUtterance {
   isContinued: boolean;
 }
 
-interface UtterancesDeps {
-  audio: LiveAudio;
-  texts: Texts;
-  deps: LiveDeps;
-  /** Aborts at the end of the session. */
-  signal: AbortSignal;
-}
-
 /** Finds the utterances in the audio: where one begins, what it hears, and where it ends. */
-class Utterances {
+export class LiveSession implements AsyncDisposable {
+  readonly #vad: VoiceActivityModel;
   readonly #audio: LiveAudio;
   readonly #texts: Texts;
   readonly #deps: LiveDeps;
-  readonly #signal: AbortSignal;
+  readonly #ended = new AbortController();
+  /** Aborts at the end of the session. */
+  readonly #signal = this.#ended.signal;
+  readonly #leaving: Disposable;
   #settings: LiveSettings;
   #detector: UtteranceDetector;
   #open: OpenUtterance | null = null;
@@ -177,16 +122,18 @@ class Utterances {
     await Promise.all([warm(settings.request, transcription), turnsReady]);
   });
 
-  constructor(first: LiveSettings, { audio, texts, deps, signal }: UtterancesDeps) {
-    this.#audio = audio;
-    this.#texts = texts;
+  constructor(first: LiveSettings, vad: VoiceActivityModel, deps: LiveDeps, signal: AbortSignal) {
+    this.#vad = vad;
     this.#deps = deps;
-    this.#signal = signal;
+    this.#audio = createLiveAudio(vad);
+    this.#leaving = onAbort(signal, () => this.#ended.abort(signal.reason));
+    this.#texts = createTexts(deps, this.#signal);
     this.#settings = first;
-    this.#detector = detectorFor(first, audio.windows);
+    this.#detector = detectorFor(first, 0);
     this.#prepare(first);
   }
 
+  /** Applies from now on. A change of turn detection drops the utterance in progress. */
   configure(next: LiveSettings): void {
     const tuning = ({ turns, request }: LiveSettings) => JSON.stringify([turns, request.voiceActivity]);
     const isOther = tuning(next) !== tuning(this.#settings);
@@ -195,18 +142,28 @@ class Utterances {
     if (isOther) this.#reset();
   }
 
-  /** Windows that are held for the utterance that goes on, or for the next one. */
-  heldWindows(): number {
-    return this.#audio.windows - (this.#open?.utterance.start ?? this.#bufferStart);
-  }
-
-  /** Takes notice of samples that the client sent and that are not heard. */
-  skip(samples: number): void {
-    this.#unplaced += samples;
+  /**
+   * Takes 16 kHz mono. It resolves when the audio is searched for speech, which takes longer while too much waits for
+   * its text. Its calls must not overlap with each other, with `commit` or with `clear`.
+   * @throws GatewayError `input_audio_buffer_full` when the client ends no utterance
+   */
+  async append(samples: Float32Array): Promise<void> {
+    const { utteranceMs, pendingMs } = this.#deps.limits;
+    for (let at = 0; at < samples.length; at += SAMPLE_RATE) {
+      while (this.#texts.pendingSec() * 1000 > pendingMs) await this.#texts.nextSettled();
+      const held = this.#audio.windows - (this.#open?.utterance.start ?? this.#bufferStart);
+      if (toMs(held) > utteranceMs) {
+        this.#unplaced += samples.length - at;
+        throw new GatewayError('input_audio_buffer_full', { seconds: utteranceMs / 1000 });
+      }
+      await this.#search(await this.#audio.append(samples.subarray(at, at + SAMPLE_RATE), this.#signal));
+      this.#signal.throwIfAborted(); // nothing begins after the end
+      this.#listen();
+    }
   }
 
   /** Finds the utterances in windows that were added. The result does not depend on how fast they come. */
-  async search(probabilities: Float32Array): Promise<void> {
+  async #search(probabilities: Float32Array): Promise<void> {
     const before = this.#audio.windows - probabilities.length;
     for (const [i, probability] of probabilities.entries()) {
       this.#follow(this.#detector.push(probability));
@@ -216,7 +173,7 @@ class Utterances {
   }
 
   /** Lets the utterance that goes on hear what was added, and forgets the audio that no utterance needs. */
-  listen(): void {
+  #listen(): void {
     const isManual = this.#settings.turns === null;
     if (isManual && this.#detector.said > 0) this.#open ??= this.#begin(this.#bufferStart);
     const [open, { windows }] = [this.#open, this.#audio];
@@ -232,6 +189,11 @@ class Utterances {
     this.#audio.forget(open?.utterance.start ?? this.#bufferStart);
   }
 
+  /**
+   * Ends the utterance now, also one that is too short to be found.
+   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio. A session that finds
+   *   the turns itself throws it also when nobody speaks.
+   */
   async commit(): Promise<void> {
     const isManual = this.#settings.turns === null;
     const length = (this.#audio.windows - this.#bufferStart) * WINDOW_SAMPLES + this.#audio.rest;
@@ -250,6 +212,7 @@ class Utterances {
     this.#reset();
   }
 
+  /** Forgets what is not committed. */
   clear(): void {
     this.#unplaced += this.#audio.rest;
     this.#audio.forgetVoice();
@@ -257,12 +220,21 @@ class Utterances {
     this.#reset();
   }
 
-  async abandon(): Promise<void> {
+  /** Resolves when every utterance that has ended has its text or its failure. */
+  settled(): Promise<void> {
+    return this.#texts.settled();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#leaving[Symbol.dispose]();
+    this.#ended.abort(new GatewayError('client_left', {}));
     await this.#open?.utterance.abandon();
+    await this.#texts.settled();
+    await this.#vad.close();
   }
 
   #reset(): void {
-    void this.abandon();
+    void this.#open?.utterance.abandon();
     this.#open = null;
     this.#bufferStart = this.#audio.windows;
     this.#detector = detectorFor(this.#settings, this.#audio.windows);
