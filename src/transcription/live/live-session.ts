@@ -23,7 +23,7 @@ import {
   PATIENCE,
   type TurnDetection,
 } from './turn-detection.ts';
-import { createUtterance, type Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
+import { Utterance, type UtteranceDeps, type UtteranceOutcome } from './utterance.ts';
 import {
   createUtteranceDetector,
   type UtteranceDetector,
@@ -280,7 +280,7 @@ export class LiveSession implements AsyncDisposable {
       signal: this.#signal,
       onDelta: (text: string) => this.#deps.emit({ type: 'delta', id, text }),
     };
-    return { utterance: createUtterance(options, this.#deps), from, speakers, isContinued };
+    return { utterance: new Utterance(options, this.#deps), from, speakers, isContinued };
   }
 
   /**

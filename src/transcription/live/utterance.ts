@@ -47,26 +47,6 @@ export interface UtteranceOutcome extends ExcerptTranscript {
   slot: SlotHandover;
 }
 
-export interface Utterance {
-  readonly id: string;
-  readonly start: number;
-  /** Decodes what was said so far, if it is time to. */
-  listen(progress: Progress): void;
-  /**
-   * Ends the utterance, and resolves with its text.
-   * @param before the utterances before, which come first
-   * @param keepsSlot whether the slot stays held when the text is there
-   */
-  end(
-    excerpt: Excerpt,
-    said: number,
-    before: Promise<unknown>,
-    keepsSlot: boolean,
-  ): Promise<UtteranceOutcome>;
-  /** Stops everything, and resolves when it has stopped. */
-  abandon(): Promise<void>;
-}
-
 interface UtteranceOptions {
   id: string;
   start: number;
@@ -104,149 +84,144 @@ interface EarlyDecoding {
   result: Promise<ExcerptTranscript | null>;
 }
 
-export function createUtterance(options: UtteranceOptions, deps: UtteranceDeps): Utterance {
-  const { id, start, request, timed, delay, trailing, signal } = options;
-  const stable = createStableText(delay);
-  const early = createEarlyDecodings(options, deps);
-  let isQuick = delay === 'minimal';
-  let decodedTo = start;
-  let nextPartialAt = 0;
+export class Utterance {
+  readonly id: string;
+  readonly start: number;
+  readonly #options: UtteranceOptions;
+  readonly #deps: UtteranceDeps;
+  readonly #stable: ReturnType<typeof createStableText>;
+  /** At most one text is computed early at a time; the next one stops the one before. */
+  #running: EarlyDecoding | null = null;
+  #isQuick: boolean;
+  #decodedTo: number;
+  #nextPartialAt = 0;
 
-  async function sendPartial({ windows, said, excerpt }: Progress): Promise<void> {
-    const startedAt = performance.now();
-    decodedTo = windows;
-    const mine = early.begin('partial', said, excerpt());
-    const partial = await mine.result;
-    if (!early.end(mine)) return; // something else has begun in its place
-    const now = performance.now();
-    const delta = partial === null ? '' : stable.update(partial.segments.flatMap(({ words }) => words));
-    if (delta !== '') {
-      isQuick = false;
-      options.onDelta(delta);
+  constructor(options: UtteranceOptions, deps: UtteranceDeps) {
+    this.id = options.id;
+    this.start = options.start;
+    this.#options = options;
+    this.#deps = deps;
+    this.#stable = createStableText(options.delay);
+    this.#isQuick = options.delay === 'minimal';
+    this.#decodedTo = options.start;
+  }
+
+  /** Decodes what was said so far, if it is time to. */
+  listen(progress: Progress): void {
+    const { windows, silence, said } = progress;
+    const { delay, trailing } = this.#options;
+    const isLong = (windows - this.start) * WINDOW_SEC > LONGEST_SEC;
+    if (this.#running?.kind === 'final' && this.#running.said !== said) void this.abandon();
+    if (isLong || said === 0) return;
+    if (silence >= trailing) {
+      if (this.#running?.kind === 'final' || (this.#running === null && !this.#isIdle())) return;
+      void this.#beginFinal(progress);
+    } else if (this.#running === null && delay !== 'xhigh' && silence < PAUSE && this.#isIdle()) {
+      const newMs = (windows - this.#decodedTo) * WINDOW_SEC * 1000;
+      const isDue = newMs >= (this.#isQuick ? FIRST_PACE_MS : PACE_MS[delay]);
+      if (isDue && performance.now() >= this.#nextPartialAt) void this.#sendPartial(progress);
     }
-    if (!isQuick) nextPartialAt = now + (now - startedAt) / 2;
   }
 
-  async function beginFinal({ said, excerpt }: Progress): Promise<void> {
-    const mine = early.begin('final', said, excerpt());
-    if ((await mine.result) === null) early.end(mine);
-  }
-
-  const isIdle = () => deps.slot.status().holder === null;
-
-  /** The text may have been there before the utterance ended, and then it holds nothing any more. */
-  function keepIfFree(slot: SlotHandover): void {
-    const hold = slot.takeOver() ?? (isIdle() ? deps.slot.take('asr', id) : null);
-    if (hold !== null) slot.keep(hold);
-  }
-
-  return {
-    id,
-    start,
-    listen(progress) {
-      const { windows, silence, said } = progress;
-      const isLong = (windows - start) * WINDOW_SEC > LONGEST_SEC;
-      if (early.running?.kind === 'final' && early.running.said !== said) void early.stop();
-      if (isLong || said === 0) return;
-      if (silence >= trailing) {
-        if (early.running?.kind === 'final' || (early.running === null && !isIdle())) return;
-        void beginFinal(progress);
-      } else if (early.running === null && delay !== 'xhigh' && silence < PAUSE && isIdle()) {
-        const newMs = (windows - decodedTo) * WINDOW_SEC * 1000;
-        const isDue = newMs >= (isQuick ? FIRST_PACE_MS : PACE_MS[delay]);
-        if (isDue && performance.now() >= nextPartialAt) void sendPartial(progress);
-      }
-    },
-    async end(excerpt, said, before, keepsSlot) {
-      const wait = waitForSlot(id, signal, deps);
-      const slot = new SlotHandover();
-      const over = keepsSlot ? (hold: Hold) => slot.keep(hold) : free;
-      let transcript = await early.finalText(said, over);
-      if (transcript === null) {
+  /**
+   * Ends the utterance, and resolves with its text.
+   * @param before the utterances before, which come first
+   * @param keepsSlot whether the slot stays held when the text is there
+   */
+  async end(
+    excerpt: Excerpt,
+    said: number,
+    before: Promise<unknown>,
+    keepsSlot: boolean,
+  ): Promise<UtteranceOutcome> {
+    const { id, request, timed, signal } = this.#options;
+    const { network, waitMs, takeWaiting, transcription } = this.#deps;
+    const endedAt = performance.now();
+    let slotWaitMs = 0;
+    const slot = new SlotHandover();
+    const over = keepsSlot ? (hold: Hold) => slot.keep(hold) : free;
+    let transcript = await this.#earlyText(said, over);
+    if (transcript === null) {
+      slot[Symbol.dispose]();
+      await this.abandon();
+      await before;
+      signal.throwIfAborted();
+      const takeSlot = async () => {
+        const leftMs = Math.max(0, waitMs - (performance.now() - endedAt));
+        const hold = await takeWaiting({ requestId: id, network, waitMs: leftMs }, signal);
+        slotWaitMs = performance.now() - endedAt;
+        return lent(hold, over);
+      };
+      const asked = { request, requestId: id, timed, takeSlot, signal };
+      transcript = await transcribeExcerpt(excerpt, asked, transcription).catch((error) => {
         slot[Symbol.dispose]();
-        await early.stop();
-        await before;
-        signal.throwIfAborted();
-        const takeSlot = async () => lent(await wait.takeSlot(), over);
-        const asked = { request, requestId: id, timed, takeSlot, signal };
-        transcript = await transcribeExcerpt(excerpt, asked, deps.transcription).catch((error) => {
-          slot[Symbol.dispose]();
-          throw error;
-        });
-      } else if (keepsSlot) keepIfFree(slot);
-      const rest = stable.end(transcript.segments.flatMap(({ words }) => words));
-      return { ...transcript, slotWaitMs: wait.slotWaitMs, rest, slot };
-    },
-    abandon: early.stop,
-  };
-}
-
-/** Takes the slot for an utterance that ends now, and measures the wait for it. */
-function waitForSlot(
-  requestId: string,
-  signal: AbortSignal,
-  { network, waitMs, takeWaiting }: UtteranceDeps,
-) {
-  const endedAt = performance.now();
-  const wait = {
-    slotWaitMs: 0,
-    async takeSlot(): Promise<Hold> {
-      const leftMs = Math.max(0, waitMs - (performance.now() - endedAt));
-      const hold = await takeWaiting({ requestId, network, waitMs: leftMs }, signal);
-      wait.slotWaitMs = performance.now() - endedAt;
-      return hold;
-    },
-  };
-  return wait;
-}
-
-const free = (hold: Hold) => hold[Symbol.dispose]();
-
-/** Runs at most one computation at a time; the next one stops the one before. */
-function createEarlyDecodings(options: UtteranceOptions, deps: UtteranceDeps) {
-  let running: EarlyDecoding | null = null;
-
-  function begin(kind: EarlyDecoding['kind'], said: number, excerpt: Excerpt): EarlyDecoding {
-    running = decodeEarly({ kind, said, excerpt, before: stop() }, options, deps);
-    return running;
+        throw error;
+      });
+    } else if (keepsSlot) this.#keepIfFree(slot);
+    const rest = this.#stable.end(transcript.segments.flatMap(({ words }) => words));
+    return { ...transcript, slotWaitMs, rest, slot };
   }
 
-  /** False when it was stopped before. */
-  function end(decoding: EarlyDecoding): boolean {
-    if (running !== decoding) return false;
-    running = null;
-    return true;
-  }
-
-  async function stop(): Promise<void> {
-    const mine = running;
-    running = null;
+  /** Stops everything, and resolves when it has stopped. */
+  async abandon(): Promise<void> {
+    const mine = this.#running;
+    this.#running = null;
     mine?.stop.abort(new Error('what was said so far is decoded anew'));
     await mine?.result;
   }
 
+  async #sendPartial(progress: Progress): Promise<void> {
+    const startedAt = performance.now();
+    this.#decodedTo = progress.windows;
+    const mine = this.#beginEarly('partial', progress);
+    const partial = await mine.result;
+    if (this.#running !== mine) return; // something else has begun in its place
+    this.#running = null;
+    const now = performance.now();
+    const words = partial?.segments.flatMap((segment) => segment.words);
+    const delta = words === undefined ? '' : this.#stable.update(words);
+    if (delta !== '') {
+      this.#isQuick = false;
+      this.#options.onDelta(delta);
+    }
+    if (!this.#isQuick) this.#nextPartialAt = now + (now - startedAt) / 2;
+  }
+
+  async #beginFinal(progress: Progress): Promise<void> {
+    const mine = this.#beginEarly('final', progress);
+    if ((await mine.result) === null && this.#running === mine) this.#running = null;
+  }
+
+  #beginEarly(kind: EarlyDecoding['kind'], { said, excerpt }: Progress): EarlyDecoding {
+    const work = { kind, said, excerpt: excerpt(), before: this.abandon() };
+    this.#running = decodeEarly(work, this.#options, this.#deps);
+    return this.#running;
+  }
+
   /** The text that was computed in the closing silence, if it still holds. */
-  async function finalText(said: number, over: (hold: Hold) => void): Promise<ExcerptTranscript | null> {
-    const mine = running;
+  async #earlyText(said: number, over: (hold: Hold) => void): Promise<ExcerptTranscript | null> {
+    const mine = this.#running;
     if (mine?.kind !== 'final' || mine.said !== said) return null;
     mine.keepsSlot = true;
     mine.over = over;
     mine.hold?.keep();
     const result = await mine.result;
-    if (result !== null) end(mine);
+    if (result !== null && this.#running === mine) this.#running = null;
     return result;
   }
 
-  return {
-    get running() {
-      return running;
-    },
-    begin,
-    end,
-    stop,
-    finalText,
-  };
+  #isIdle(): boolean {
+    return this.#deps.slot.status().holder === null;
+  }
+
+  /** The text may have been there before the utterance ended, and then it holds nothing any more. */
+  #keepIfFree(slot: SlotHandover): void {
+    const hold = slot.takeOver() ?? (this.#isIdle() ? this.#deps.slot.take('asr', this.id) : null);
+    if (hold !== null) slot.keep(hold);
+  }
 }
+
+const free = (hold: Hold) => hold[Symbol.dispose]();
 
 /** @param work what is decoded, when `before` has given back the slot */
 function decodeEarly(
