@@ -151,7 +151,7 @@ export async function openTranscription(
   await deps.ensureWeights(needed, input.signal, () => input.onFetching(route));
   const { audio, hold } = await openWithSlot(input, channel, deps.slot);
   const signal = AbortSignal.any([input.signal, hold.signal]);
-  let bleed: Opened['bleed'] = null;
+  let bleed: Run['bleed'] = null;
   try {
     await requireVoices(input.references ?? [], deps, signal);
     if (request.channels !== null) bleed = await compareChannels(audio, () => input.openAudio(signal, 1));
@@ -160,7 +160,10 @@ export async function openTranscription(
     await audio.close();
     throw error;
   }
-  return createSession({ request, route, language, languages, recognizer, audio, bleed, hold, input }, deps);
+  const spoken = createLanguageTally(language);
+  const found = { spoken, dropped: [], samples: 0, pass: null, turns: [] };
+  const opened = { request, route, language, languages, recognizer, audio, bleed, hold, input, deps, signal };
+  return createSession({ ...opened, ...found });
 }
 
 /**
@@ -208,7 +211,8 @@ async function requireVoices(
   }
 }
 
-interface Opened {
+/** A session at work, and what it has found so far. */
+interface Run {
   request: TranscriptionRequest;
   route: Route;
   /** The language as the model takes it; undefined when the model has to detect it. */
@@ -222,10 +226,6 @@ interface Opened {
   bleed: readonly [Bleed, Bleed] | null;
   hold: Hold;
   input: TranscriptionInput;
-}
-
-/** A session at work, and what it has found so far. */
-interface Run extends Opened {
   deps: TranscriptionDeps;
   /** Aborts when the client leaves, and when the slot is taken away. */
   signal: AbortSignal;
@@ -239,20 +239,10 @@ interface Run extends Opened {
   turns: Turn[];
 }
 
-function createSession(opened: Opened, deps: TranscriptionDeps): TranscriptionSession {
-  const { request, route, language, audio, hold, input } = opened;
+function createSession(run: Run): TranscriptionSession {
+  const { request, route, audio, hold, deps } = run;
   const takenAt = performance.now();
   let tookSec = 0;
-  const run: Run = {
-    ...opened,
-    deps,
-    signal: AbortSignal.any([input.signal, hold.signal]),
-    spoken: createLanguageTally(language),
-    dropped: [],
-    samples: 0,
-    pass: null,
-    turns: [],
-  };
 
   async function release(): Promise<void> {
     tookSec ||= (performance.now() - takenAt) / 1000;
