@@ -56,7 +56,7 @@ interface HeardWindow extends LabeledWindow {
 
 export function createOnlineDiarization(model: SpeakerModel, options: OnlineOptions): OnlineDiarization {
   const { known, signal, relabels = false } = options;
-  const registry = newRegistry(options);
+  const registry = new SpeakerRegistry(options);
   const labelOf = createLabels(
     (speaker) => known[speaker]?.name,
     known.map(({ name }) => name),
@@ -65,16 +65,15 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
   let turns = createSettledTurns();
 
   function label(window: WindowSpeakers): void {
-    const hasNew = addNewSpeakers(registry, window, windows);
+    const hasNew = registry.addNew(window, windows);
     if (hasNew && relabels)
       windows.forEach((one, i) => {
-        if (endOf(one) > turns.settledTo)
-          one.labels = labelWindow(registry, one.speakers, windows.slice(0, i));
+        if (endOf(one) > turns.settledTo) one.labels = registry.labelsOf(one.speakers, windows.slice(0, i));
       });
-    const given = labelWindow(registry, window, windows);
+    const given = registry.labelsOf(window, windows);
     const { firstFrame, active, expected } = window;
     windows.push({ firstFrame, active, expected, labels: given, speakers: window });
-    learnVoices(registry, window, given);
+    registry.learn(window, given);
   }
 
   function settle(frame: number): void {
@@ -112,111 +111,100 @@ export function createOnlineDiarization(model: SpeakerModel, options: OnlineOpti
   };
 }
 
-/** The speakers so far. A speaker is an index of `voices`. */
-interface SpeakerRegistry {
-  voices: Centroid[];
+/** The speakers so far. A speaker is an index of `#voices`. */
+class SpeakerRegistry {
   /** The known voices are the first of them, from the beginning. They have a label only once they are heard. */
-  knownCount: number;
-  maxCount: number;
+  readonly #voices: Centroid[];
+  readonly #knownCount: number;
+  readonly #maxCount: number;
   /** Those of whom enough was said to learn their voice from the audio. */
-  established: Set<number>;
+  readonly #established = new Set<number>();
   /** The speakers of whom something was said, also those heard too short to be learned from. */
-  named: Set<number>;
-}
+  readonly #named = new Set<number>();
 
-const newRegistry = ({ known, clustering }: OnlineOptions): SpeakerRegistry => ({
-  voices: known.map(({ direction }) => centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1)),
-  knownCount: known.length,
-  maxCount: clustering.count.max,
-  established: new Set(),
-  named: new Set(),
-});
+  constructor({ known, clustering }: OnlineOptions) {
+    this.#voices = known.map(({ direction }) => centroidOf({ direction, weight: REFERENCE_WEIGHT }, -1));
+    this.#knownCount = known.length;
+    this.#maxCount = clustering.count.max;
+  }
 
-const thresholdOf = ({ knownCount, established }: SpeakerRegistry, speaker: number) =>
-  speaker < knownCount && !established.has(speaker) ? NAME_COSINE : THRESHOLD;
+  /** Adds the new speakers of a window; false where it has none. */
+  addNew(window: WindowSpeakers, before: readonly LabeledWindow[]): boolean {
+    const speakersBefore = this.#voices.length;
+    window.voices.forEach((voice, local) => {
+      if (voice === null || !this.#isNew(voice, local, window, before)) return;
+      this.#established.add(this.#voices.length);
+      this.#named.add(this.#voices.length);
+      this.#voices.push(centroidOf(voice, window.firstFrame));
+    });
+    return this.#voices.length > speakersBefore;
+  }
 
-/** Adds the new speakers of a window; false where it has none. */
-function addNewSpeakers(
-  registry: SpeakerRegistry,
-  window: WindowSpeakers,
-  before: readonly LabeledWindow[],
-): boolean {
-  const { voices, established, named } = registry;
-  const speakersBefore = voices.length;
-  window.voices.forEach((voice, local) => {
-    if (voice === null || !isNew(registry, voice, local, window, before)) return;
-    established.add(voices.length);
-    named.add(voices.length);
-    voices.push(centroidOf(voice, window.firstFrame));
-  });
-  return voices.length > speakersBefore;
-}
+  /** True when a voice is none of the speakers so far, and is heard well enough to be one. */
+  #isNew(
+    voice: LocalVoice,
+    local: number,
+    window: WindowSpeakers,
+    before: readonly LabeledWindow[],
+  ): boolean {
+    if (this.#named.size >= this.#maxCount || voice.aloneSec < LEAST_NEW_SEC) return false;
+    const shares = sharesOf(window, local, before.slice(-WINDOWS_BEFORE), this.#voices.length);
+    return this.#voices.every(({ direction }, speaker) => {
+      const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
+      const alike = cosine(direction, voice.direction);
+      // As in the clustering: where another voice of the window is more like the speaker, this one is less so.
+      const isOther = window.voices.some(
+        (other, i) => i !== local && other !== null && cosine(direction, other.direction) > alike,
+      );
+      return alike - (isOther ? TOGETHER : 0) < this.#thresholdOf(speaker) - lenience;
+    });
+  }
 
-/** True when a voice is none of the speakers so far, and is heard well enough to be one. */
-function isNew(
-  registry: SpeakerRegistry,
-  voice: LocalVoice,
-  local: number,
-  window: WindowSpeakers,
-  before: readonly LabeledWindow[],
-): boolean {
-  if (registry.named.size >= registry.maxCount || voice.aloneSec < LEAST_NEW_SEC) return false;
-  const shares = sharesOf(window, local, before.slice(-WINDOWS_BEFORE), registry.voices.length);
-  return registry.voices.every(({ direction }, speaker) => {
-    const lenience = (shares[speaker] ?? 0) >= CONTINUED.share ? CONTINUED.lenience : 0;
-    const alike = cosine(direction, voice.direction);
-    // As in the clustering: where another voice of the window is more like the speaker, this one is less so.
-    const isOther = window.voices.some(
-      (other, i) => i !== local && other !== null && cosine(direction, other.direction) > alike,
-    );
-    return alike - (isOther ? TOGETHER : 0) < thresholdOf(registry, speaker) - lenience;
-  });
-}
+  /** The speaker of each local speaker of a window, or `UNKNOWN`. */
+  labelsOf(window: WindowSpeakers, windowsBefore: readonly LabeledWindow[]): number[] {
+    const candidates = [...this.#established, ...this.#arriving(window)].sort((a, b) => a - b);
+    const directions = candidates.map((i) => (this.#voices[i] as Centroid).direction);
+    const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
+      ...one,
+      labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
+    }));
+    return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
+  }
 
-function labelWindow(
-  registry: SpeakerRegistry,
-  window: WindowSpeakers,
-  windowsBefore: readonly LabeledWindow[],
-): number[] {
-  const candidates = [...registry.established, ...arriving(registry, window)].sort((a, b) => a - b);
-  const directions = candidates.map((i) => (registry.voices[i] as Centroid).direction);
-  const before = windowsBefore.slice(-WINDOWS_BEFORE).map((one) => ({
-    ...one,
-    labels: one.labels.map((speaker) => candidates.indexOf(speaker)),
-  }));
-  return labelsFor(window, directions, before).map((candidate) => candidates[candidate] ?? UNKNOWN);
-}
+  /** Known voices that were heard too little so far. Those without a label are limited in number. */
+  #arriving({ voices }: WindowSpeakers): number[] {
+    const likeness = ({ direction }: Centroid) =>
+      Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
+    const alike = this.#voices
+      .slice(0, this.#knownCount)
+      .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
+      .filter(({ speaker, likeness }) => !this.#established.has(speaker) && likeness >= NAME_COSINE)
+      .sort((a, b) => b.likeness - a.likeness)
+      .map(({ speaker }) => speaker);
+    const room = Math.max(0, this.#maxCount - this.#named.size);
+    return [
+      ...alike.filter((speaker) => this.#named.has(speaker)),
+      ...alike.filter((speaker) => !this.#named.has(speaker)).slice(0, room),
+    ];
+  }
 
-/** Known voices that were heard too little so far. Those without a label are limited in number. */
-function arriving(registry: SpeakerRegistry, { voices }: WindowSpeakers): number[] {
-  const { established, named, maxCount } = registry;
-  const likeness = ({ direction }: Centroid) =>
-    Math.max(...voices.map((voice) => (voice === null ? -1 : cosine(voice.direction, direction))));
-  const alike = registry.voices
-    .slice(0, registry.knownCount)
-    .map((centroid, speaker) => ({ speaker, likeness: likeness(centroid) }))
-    .filter(({ speaker, likeness }) => !established.has(speaker) && likeness >= NAME_COSINE)
-    .sort((a, b) => b.likeness - a.likeness)
-    .map(({ speaker }) => speaker);
-  const room = Math.max(0, maxCount - named.size);
-  return [
-    ...alike.filter((speaker) => named.has(speaker)),
-    ...alike.filter((speaker) => !named.has(speaker)).slice(0, room),
-  ];
-}
+  /** Learns the voices of the speakers from a window that has its labels. */
+  learn({ voices, firstFrame }: WindowSpeakers, labels: readonly number[]): void {
+    labels.forEach((speaker, local) => {
+      const voice = voices[local];
+      if (speaker === UNKNOWN || !voice) return;
+      this.#named.add(speaker);
+      const before = this.#voices[speaker] as Centroid;
+      const similarity = cosine(before.direction, voice.direction);
+      if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < this.#thresholdOf(speaker)) return;
+      this.#established.add(speaker);
+      this.#voices[speaker] = joined(before, centroidOf(voice, firstFrame));
+    });
+  }
 
-/** Learns the voices of the speakers from a window that has its labels. */
-function learnVoices(registry: SpeakerRegistry, window: WindowSpeakers, labels: readonly number[]): void {
-  labels.forEach((speaker, local) => {
-    const voice = window.voices[local];
-    if (speaker === UNKNOWN || !voice) return;
-    registry.named.add(speaker);
-    const before = registry.voices[speaker] as Centroid;
-    const similarity = cosine(before.direction, voice.direction);
-    if (voice.aloneSec < LEAST_LEARNED_SEC || similarity < thresholdOf(registry, speaker)) return;
-    registry.established.add(speaker);
-    registry.voices[speaker] = joined(before, centroidOf(voice, window.firstFrame));
-  });
+  #thresholdOf(speaker: number): number {
+    return speaker < this.#knownCount && !this.#established.has(speaker) ? NAME_COSINE : THRESHOLD;
+  }
 }
 
 /** The turns that are settled, up to a frame. */
