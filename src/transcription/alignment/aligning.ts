@@ -36,12 +36,6 @@ interface Placed extends Chunk {
   detected: DetectedLanguage;
 }
 
-/** A chunk that was recognized; its sound is kept. */
-interface RecognizedWithSamples extends RecognizedChunk {
-  chunk: Chunk;
-  detected: DetectedLanguage;
-}
-
 /**
  * As `onLanes`, with the text of the request in place of what was recognized.
  * @throws GatewayError `text_too_long` or `no_speech` when the text cannot be said in the audio
@@ -70,19 +64,20 @@ async function* placed(
   text: string,
 ): AsyncGenerator<Placed> {
   const place = createPlacing(text);
-  const waiting: RecognizedWithSamples[] = [];
+  const waiting: (RecognizedChunk & { chunk: Omit<Placed, 'parts'> })[] = [];
   const syllables = countSyllables(text);
   let speechSec = 0;
   const placeFirst = (isEnd: boolean): Placed[] => {
     const [first, ...others] = waiting;
     if (first === undefined) return [];
     waiting.shift();
-    return [{ ...first.chunk, detected: first.detected, parts: place([first, ...others], isEnd) }];
+    return [{ ...first.chunk, parts: place([first, ...others], isEnd) }];
   };
-  for await (const recognition of recognitions) {
-    const recognized = toRecognized(recognition);
-    waiting.push(recognized);
-    speechSec += recognized.speechSec;
+  for await (const { chunk, samples, sentences, detected } of recognitions) {
+    const recognized = sentences.map((sentence) => sentence.text).join(' ');
+    const ofChunk = speechSecOf(chunk);
+    waiting.push({ chunk: { ...chunk, samples, detected }, text: recognized, speechSec: ofChunk });
+    speechSec += ofChunk;
     while (isFarAhead(waiting)) yield* placeFirst(false);
   }
   if (speechSec === 0) throw new GatewayError('no_speech', {}, { param: 'file' });
@@ -90,21 +85,7 @@ async function* placed(
   while (waiting.length > 0) yield* placeFirst(true);
 }
 
-function toRecognized({
-  chunk,
-  samples,
-  sentences,
-  detected,
-}: ChunkRecognition<WithSamples>): RecognizedWithSamples {
-  return {
-    chunk: { ...chunk, samples },
-    detected,
-    text: sentences.map(({ text }) => text).join(' '),
-    speechSec: speechSecOf(chunk),
-  };
-}
-
-function isFarAhead([_first, ...others]: readonly RecognizedWithSamples[]): boolean {
+function isFarAhead([_first, ...others]: readonly RecognizedChunk[]): boolean {
   const seconds = others.reduce((sum, { speechSec }) => sum + speechSec, 0);
   return others.length >= CHUNKS_AHEAD || seconds >= SECONDS_AHEAD;
 }

@@ -27,17 +27,15 @@ export interface ExcerptRequest {
 /** @throws as `openTranscription` and its segments; the slot is free again in any case */
 export async function transcribeExcerpt(
   excerpt: Excerpt,
-  { request, requestId, draft = false, timed = false, takeSlot, signal }: ExcerptRequest,
+  { request, takeSlot, ...asked }: ExcerptRequest,
   deps: TranscriptionDeps,
 ): Promise<ExcerptTranscript> {
   const input = {
+    timed: false,
+    ...asked,
     openAudio: async () => sourceOf(excerpt),
-    requestId,
-    draft,
-    timed,
     leveled: false,
     continued: excerpt.continued,
-    signal,
     onFetching: () => undefined,
   };
   const slot = { isFree: deps.slot.isFree, take: takeSlot };

@@ -78,11 +78,6 @@ export async function createSpeakerPass(
   const speech: { startSec: number; endSec: number }[] = [];
   let before: string | undefined;
 
-  /** The last frame of the segmentation may end behind the audio. */
-  function withinAudio(turn: Turn): Turn {
-    return { ...turn, end: Math.min(turn.end, samples / SAMPLE_RATE) };
-  }
-
   async function parts(segment: UnnumberedSegment): Promise<UnnumberedSegment[]> {
     const until = atOnce ? segment.end : segment.end + NEAR_SEC;
     const near = await timed(() => diarization.turnsBetween(segment.start - NEAR_SEC, until));
@@ -106,7 +101,10 @@ export async function createSpeakerPass(
         if (atOnce) yield* await parts(segment);
         else waiting.push(segment);
       }
-      turns = turnsOfSpeakers((await timed(diarization.finish)).map(withinAudio), speech);
+      const all = await timed(diarization.finish);
+      // The last frame of the segmentation may end behind the audio.
+      const within = all.map((turn) => ({ ...turn, end: Math.min(turn.end, samples / SAMPLE_RATE) }));
+      turns = turnsOfSpeakers(within, speech);
       for (const segment of waiting) yield* await parts(segment);
     },
     /** Complete after the last segment. */
