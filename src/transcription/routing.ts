@@ -160,6 +160,33 @@ function sizesFrom(models: readonly RoutableModel[], size: string): RoutableMode
   return [...sized.slice(at, at + 1), ...sized.slice(0, at).reverse(), ...sized.slice(at + 1)];
 }
 
+/**
+ * Refuses a request for what its model was not made for.
+ * @throws GatewayError `unsupported_translate` or `unsupported_alignment`, which name the models that can
+ */
+export function requireAble(
+  model: CatalogueModel,
+  { translate, text }: Pick<RouteRequest, 'translate' | 'text'>,
+): void {
+  if (translate && !model.translates)
+    throw new GatewayError(
+      'unsupported_translate',
+      { model: model.id, others: idsOf((other) => other.translates) },
+      { param: 'translate' },
+    );
+  if (text !== undefined && !model.aligns)
+    throw new GatewayError(
+      'unsupported_alignment',
+      { model: model.id, others: idsOf((other) => other.aligns === true) },
+      { param: 'model' },
+    );
+}
+
+const idsOf = (isAble: (model: CatalogueModel) => boolean): string =>
+  CATALOGUE.filter(isAble)
+    .map(({ id }) => id)
+    .join(', ');
+
 /** The number of names that a refusal lists. All generations of a size are among them. */
 const NAMES_SHOWN = 5;
 

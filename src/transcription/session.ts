@@ -15,7 +15,6 @@ import type { SpeakerModel, TranscriptionModel, VoiceActivityModel } from '../en
 import { GatewayError, invalidValue } from '../errors.ts';
 import { DIARIZATION, VOICE_ACTIVITY } from '../models/catalogue.ts';
 import type { Aliases } from '../models/names.ts';
-import { requireAble } from './abilities.ts';
 import { onLanesAligned } from './alignment/aligning.ts';
 import { compareChannels, mergeChannels } from './channels.ts';
 import { spellingsOf } from './keywords.ts';
@@ -24,7 +23,7 @@ import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
 import { createLanguageTally, type LanguageTally } from './language/tally.ts';
 import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
-import type { Route, RouteRequest } from './routing.ts';
+import { type Route, type RouteRequest, requireAble } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
 import type { Turn } from './speakers/diarization.ts';
 import {

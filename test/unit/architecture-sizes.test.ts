@@ -15,7 +15,6 @@ const SMALL_FILE = 40;
 
 /** Small files with one importer, by their names, each with the reason to be a file of its own. */
 const SMALL: Readonly<Record<string, string>> = {
-  'abilities.ts': 'a rule of the domain by itself, with tests of its own',
   'build.ts': 'a command is a file',
   'diarization-gguf.ts': 'loaded only by the recipe that needs it',
   'health.ts': 'a path is a file',
