@@ -1,4 +1,9 @@
-/** The types of a transcript: words with times, and segments of words. All times are seconds from the audio's start. */
+/**
+ * A transcript: words with times, and segments of words with the figures that the API gives for each. All times are
+ * seconds from the start of the audio. Pure.
+ */
+import { compressionRatio } from './decoding.ts';
+import type { Chunk } from './speech/chunks.ts';
 
 export interface TimedToken {
   id: number;
@@ -68,7 +73,7 @@ export function createSegmentNumbering(): (segment: UnnumberedSegment) => Segmen
 }
 
 /** A space if the two texts of a spaced script would run together, else the empty string. */
-export function spaceBetween(before: string, after: string): '' | ' ' {
+function spaceBetween(before: string, after: string): '' | ' ' {
   const runsTogether = /[\p{L}\p{N}\p{P}]$/u.test(before) && /^[\p{L}\p{N}]/u.test(after);
   return runsTogether && !endsUnspaced(before) && !beginsUnspaced(after) ? ' ' : '';
 }
@@ -86,3 +91,52 @@ export const endsUnspaced = (text: string): boolean => isUnspaced([...text.slice
 
 /** What of a segment shows who says it. */
 export type SpokenSegment = Pick<Segment, 'id' | 'start' | 'end' | 'text' | 'speaker'>;
+
+/**
+ * Turns groups of words into segments.
+ * @param groups one group of words for each segment; none may be empty
+ * @param common the members that have the same value in every segment of a chunk
+ */
+export function toSegments(
+  groups: Word[][],
+  chunk: Pick<Chunk, 'startSec'>,
+  common: Pick<UnnumberedSegment, 'temperature' | 'noSpeechProb' | 'language' | 'emotion' | 'event'>,
+): UnnumberedSegment[] {
+  const seek = Math.round(chunk.startSec * 100);
+  return groups.map((words) => ({ seek, ...common, ...figuresOf(words) }));
+}
+
+/** Joins the parts of a sentence. Members that the words do not determine (`seek`, `language`) are the first part's. */
+export function joinParts(first: UnnumberedSegment, ...others: UnnumberedSegment[]): UnnumberedSegment {
+  if (others.length === 0) return first;
+  const words = [...first.words];
+  let before = first.text;
+  for (const { text, words: more } of others) {
+    const space = spaceBetween(before, text);
+    words.push(...more.map((word, i) => (i === 0 ? { ...word, text: space + word.text } : word)));
+    before = text;
+  }
+  return withWords(first, words);
+}
+
+/** A segment with other words, such as a part of its own, and with the figures that follow from them. */
+export function withWords(segment: UnnumberedSegment, words: Word[]): UnnumberedSegment {
+  return { ...segment, ...figuresOf(words) };
+}
+
+function figuresOf(words: Word[]) {
+  const text = textOf(words);
+  return {
+    start: words[0]?.start ?? 0,
+    end: words.at(-1)?.end ?? 0,
+    text,
+    words,
+    avgLogprob: meanLogprob(words),
+    compressionRatio: compressionRatio(text),
+  };
+}
+
+export function meanLogprob(words: Word[]): number {
+  const tokens = spelledIn(words.flatMap((word) => word.tokens));
+  return tokens.reduce((sum, { logprob }) => sum + logprob, 0) / Math.max(1, tokens.length);
+}

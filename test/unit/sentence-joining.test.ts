@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ChunkRecognition } from '../../src/transcription/lanes.ts';
 import type { UnnumberedSegment, Word } from '../../src/transcription/segment.ts';
+import { joinParts, toSegments } from '../../src/transcription/segment.ts';
 import type { Chunk } from '../../src/transcription/speech/chunks.ts';
-import { joinParts, toSegments } from '../../src/transcription/text/segments.ts';
 import { joinSentences } from '../../src/transcription/text/sentence-joining.ts';
 import { endsSentence, hasEndMark, isFinished, toSentences } from '../../src/transcription/text/sentences.ts';
 

@@ -5,8 +5,7 @@
  * want the last word of a text three times, because it may be the beginning of a longer one: "to 4" of "to forward".
  * Pure.
  */
-import { textOf, type Word } from '../segment.ts';
-import { meanLogprob } from '../text/segments.ts';
+import { meanLogprob, textOf, type Word } from '../segment.ts';
 
 /** How long a client lets the text wait in order to have fewer wrong words in it, from the soonest to the surest. */
 export const DELAYS = ['minimal', 'low', 'medium', 'high', 'xhigh'] as const;

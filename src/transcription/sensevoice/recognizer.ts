@@ -5,9 +5,8 @@
 import type { DecodedSegment, Lane } from '../../engine/types.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import { type ChunkRequest, GREEDY, type Recognizer } from '../recognizer.ts';
-import { beginsUnspaced, endsUnspaced, type Word } from '../segment.ts';
+import { beginsUnspaced, endsUnspaced, toSegments, type Word } from '../segment.ts';
 import type { Chunk } from '../speech/chunks.ts';
-import { toSegments } from '../text/segments.ts';
 import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';

@@ -1,6 +1,5 @@
 /** Gives words to speakers by their times, and cuts segments where the speaker changes. Pure. */
-import type { UnnumberedSegment } from '../segment.ts';
-import { withWords } from '../text/segments.ts';
+import { type UnnumberedSegment, withWords } from '../segment.ts';
 import type { Turn } from './diarization.ts';
 
 /**

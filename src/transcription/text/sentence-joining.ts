@@ -4,8 +4,7 @@
  */
 import type { ChunkRecognition } from '../lanes.ts';
 import { type Dropped, speechWithoutText } from '../recognizer.ts';
-import type { UnnumberedSegment, Word } from '../segment.ts';
-import { joinParts } from './segments.ts';
+import { joinParts, type UnnumberedSegment, type Word } from '../segment.ts';
 import {
   endsSentence,
   goesOnBehindPause,

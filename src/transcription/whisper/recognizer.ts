@@ -13,10 +13,9 @@ import {
   speechWithoutText,
   withoutText,
 } from '../recognizer.ts';
-import { beginsUnspaced, textOf, type UnnumberedSegment, type Word } from '../segment.ts';
+import { beginsUnspaced, textOf, toSegments, type UnnumberedSegment, type Word } from '../segment.ts';
 import { type Chunk, sampleInChunk, speechSecOf, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
-import { toSegments } from '../text/segments.ts';
 import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
 import { toWords } from '../text/words.ts';
