@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { liveDecoder, liveEncoder, pcmDecoder } from '../../src/audio/live/encodings.ts';
-import { History, type Message } from '../../src/conversation/items.ts';
+import { History, type Item, type Message } from '../../src/conversation/items.ts';
 import { Playback } from '../../src/conversation/playback.ts';
 import { createSpokenText } from '../../src/conversation/spoken-text.ts';
 import { type ChatEvent, chatBody, chatEvents } from '../../src/conversation/upstreams/chat-completions.ts';
@@ -166,6 +166,32 @@ test('calls without a result and results without a call are not sent to the daem
     ],
   );
   assert.equal(body.max_tokens, 5);
+});
+
+test('the results of calls stand behind them, as the API wants, whoever spoke before they came', () => {
+  const call = (callId: string) =>
+    ({ kind: 'call', id: `c${callId}`, callId, status: 'completed', name: 'f', arguments: '{}' }) as const;
+  const result = (callId: string) =>
+    ({ kind: 'result', id: `r${callId}`, callId, status: 'completed', output: callId }) as const;
+  const asked = { model: 'm', instructions: '', tools: [], toolChoice: 'auto', maxTokens: null } as const;
+  const sent = (...items: Item[]) => {
+    const { messages } = chatBody({ ...asked, items }) as {
+      messages: { role: string; content: string; tool_calls?: { id: string }[] }[];
+    };
+    return messages.map(({ role, content, tool_calls: calls }) =>
+      calls ? calls.map(({ id }) => `call ${id}`).join(' ') : `${role} ${content}`,
+    );
+  };
+  const spoken = message('m', 'Well?');
+  assert.deepEqual(sent(call('1'), call('2'), spoken, result('1'), result('2')), [
+    ...['call 1 call 2', 'tool 1', 'tool 2'],
+    'user Well?',
+  ]);
+  assert.deepEqual(sent(call('1'), result('1'), call('2'), result('2')), [
+    ...['call 1', 'tool 1'],
+    ...['call 2', 'tool 2'],
+  ]);
+  assert.deepEqual(sent(result('1'), call('1'), call('1'), spoken), ['call 1', 'tool 1', 'user Well?']);
 });
 
 test('a text is spoken as a person would say it, whatever pieces it comes in', () => {

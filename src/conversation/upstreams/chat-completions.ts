@@ -69,35 +69,41 @@ export function chatBody({ model, instructions, items, tools, toolChoice, maxTok
 interface ChatMessage {
   role: string;
   content: string | null;
-  [field: string]: unknown;
+  tool_calls?: object[];
+  tool_call_id?: string;
 }
 
-/** The messages that the items are. Calls stand in the message of the assistant before them, as the API has it. */
+/**
+ * The messages that the items are. The API wants calls in a message of the assistant and their results right behind it,
+ * while in a conversation somebody may speak before a tool has its result. A call without a result is left out, and so is
+ * a result without its call, which may have been forgotten or deleted: daemons refuse both.
+ */
 function messagesOf(items: readonly Item[]): ChatMessage[] {
-  const answered = new Set(items.flatMap((item) => (item.kind === 'result' ? [item.callId] : [])));
-  const called = new Set<string>();
+  const results = new Map(items.flatMap((item) => (item.kind === 'result' ? [[item.callId, item]] : [])));
   const messages: ChatMessage[] = [];
+  /** The results of the calls in the last message. */
+  let due: ChatMessage[] = [];
+  const settle = () => {
+    messages.push(...due);
+    due = [];
+  };
   for (const item of items) {
+    const result = item.kind === 'call' ? results.get(item.callId) : undefined;
+    if (item.kind !== 'call') settle();
     if (item.kind === 'message') {
       const content = textOf(item);
       if (content !== '') messages.push({ role: item.role, content });
-    } else if (item.kind === 'result') {
-      // Without its call the daemon refuses a result; the call may have been forgotten or deleted.
-      if (called.has(item.callId))
-        messages.push({ role: 'tool', tool_call_id: item.callId, content: item.output });
-    } else if (answered.has(item.callId)) {
-      called.add(item.callId);
-      const call = {
-        id: item.callId,
-        type: 'function',
-        function: { name: item.name, arguments: item.arguments },
-      };
+    } else if (item.kind === 'call' && result !== undefined) {
+      results.delete(item.callId);
+      const { callId: id, name } = item;
+      const call = { id, type: 'function', function: { name, arguments: item.arguments } };
       const last = messages.at(-1);
-      if (last?.role === 'assistant')
-        last.tool_calls = [...((last.tool_calls as object[] | undefined) ?? []), call];
+      if (last?.role === 'assistant') last.tool_calls = [...(last.tool_calls ?? []), call];
       else messages.push({ role: 'assistant', content: null, tool_calls: [call] });
+      due.push({ role: 'tool', tool_call_id: id, content: result.output });
     }
   }
+  settle();
   return messages;
 }
 
