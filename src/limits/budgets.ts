@@ -137,6 +137,8 @@ export const BUDGETS = {
     pendingMs: 30_000,
     /** What a client may leave unread. */
     unreadBytes: 1024 * 1024,
+    /** The time for which it may leave an event unread. One of an answer holds the slot meanwhile. */
+    unreadMs: 30_000,
     /** The time between two signs of life. A client from which nothing came for twice as long is gone. */
     pingMs: 20_000,
     /** The same to a client that is not read now. When it leaves, only a write that fails tells. */

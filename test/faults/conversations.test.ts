@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
-import { type Answer, chunk, DONE, isFree, says, startTalk, TEXT, talkTo } from '../http/talk.ts';
+import { silence } from '../http/realtime.ts';
+import { AUDIO, type Answer, chunk, DONE, isFree, says, startTalk, TEXT, talkTo } from '../http/talk.ts';
+import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
 const stream =
@@ -133,6 +135,26 @@ test('speech that breaks off or does not come to an end is a failed response', a
     assert.match(response.status_details?.error?.message, why);
     assert(isFree(talk));
   }
+});
+
+test('a client that reads nothing of its answer loses the slot, also where it goes on sending audio', async () => {
+  await using talk = await startTalk({ budgets: { live: { unreadMs: 500, closeMs: 100 } } });
+  await using client = await talkTo(talk);
+  talk.chat.answer(says(`${'word '.repeat(55)}end.`));
+  talk.speech.answer((res) => {
+    res.writeHead(200, { 'Content-Type': 'audio/pcm' });
+    res.end(Buffer.alloc(250 * 48_000)); // more than the buffers of a connection hold
+  });
+  client.send({ type: 'response.create' });
+  await client.event(AUDIO);
+  client.socket.pause();
+  const speaking = setInterval(() => client.speak(silence(0.1)), 50);
+  try {
+    await until('the slot is free', () => isFree(talk), 30_000);
+  } finally {
+    clearInterval(speaking);
+  }
+  assert(talk.gateway.logged.some((line) => line.includes('read its events too slowly')));
 });
 
 test('the result of a call that the conversation does not have is an error, as with OpenAI', async () => {

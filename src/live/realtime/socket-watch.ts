@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import { tickOf } from '../../limits/deadline.ts';
+import { setDeadline, tickOf } from '../../limits/deadline.ts';
 
 export interface SocketWatch {
   /** Resolves when the client has room for more, or is gone. */
@@ -29,7 +29,10 @@ interface Watched {
   onLate(why: GatewayError): void;
 }
 
-type WatchLimits = Pick<Budgets['live'], 'pingMs' | 'unreadPingMs' | 'idleMs' | 'unreadBytes' | 'closeMs'>;
+type WatchLimits = Pick<
+  Budgets['live'],
+  'pingMs' | 'unreadPingMs' | 'idleMs' | 'unreadBytes' | 'unreadMs' | 'closeMs'
+>;
 
 const stalled = (what: string) => new GatewayError('client_stalled', { what });
 
@@ -67,7 +70,8 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
         socket.send(text, () => resolve());
       });
       cutOff();
-      await sent;
+      const lift = setDeadline(limits.unreadMs, () => watched.onLate(stalled('read its events too slowly')));
+      await sent.finally(lift);
     },
     async whileProcessing(work) {
       isProcessing = true;
