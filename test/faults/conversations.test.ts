@@ -195,3 +195,23 @@ test('audio in an item that nobody would hear is an error, and without its words
   assert.equal((await client.event('conversation.item.done')).item.content[0].transcript, 'Hi.');
   await client.event('conversation.item.done', 2);
 });
+
+test('a session stays what it is while an answer goes on, and after an update that is refused', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk, TEXT);
+  const become = (type: string, more: object = {}) =>
+    client.send({ type: 'session.update', session: { type, ...more } });
+  talk.chat.answer((res) => void res.write(chunk({ content: 'Wait' })));
+  client.send({ type: 'response.create' });
+  await client.event('response.output_text.delta');
+  become('transcription');
+  assert.equal((await client.event('error')).error.param, 'session.type');
+  client.send({ type: 'response.cancel' });
+  assert.equal((await client.event('response.done')).response.status, 'cancelled');
+  become('transcription');
+  assert.equal((await client.event('session.updated', 2)).session.type, 'transcription');
+  become('realtime', { tools: [{ type: 'mcp' }] });
+  await client.event('error', 2);
+  client.send({ type: 'session.update', session: {} });
+  assert.equal((await client.event('session.updated', 3)).session.type, 'transcription');
+});

@@ -24,6 +24,7 @@ import {
 } from './conversation-session.ts';
 import {
   type ConversationState,
+  conversationAfter,
   firstConversation,
   shownBetaConversation,
   shownConversation,
@@ -241,29 +242,36 @@ export class RealtimeConnection implements LiveSession {
     });
   }
 
-  /** A session is a conversation or not until something was heard. */
-  #changeKind({ kind }: ClientEvent & { type: 'update' }): void {
+  /**
+   * Whether the session is a conversation after this event.
+   * @throws GatewayError `invalid_value` for a change once something was heard, or while an answer goes on
+   */
+  #becomesConversation({ kind }: ClientEvent & { type: 'update' }): boolean {
     const isConversation = this.#conversation !== null;
-    if (kind === undefined || (kind === 'realtime') === isConversation) return;
-    if (this.#live !== null)
+    if (kind === undefined || (kind === 'realtime') === isConversation) return isConversation;
+    if (this.#live !== null || this.#conversation?.isResponding)
       throw invalidValue('session.type', kind, 'It cannot change any more', 'session.type');
-    if (!isConversation) this.#state = firstHeard(this.#state);
-    this.#conversation = isConversation ? null : this.#openConversation(firstConversation(null));
+    return !isConversation;
   }
 
+  /** Changes nothing unless all of it can be. */
   async #update(event: ClientEvent & { type: 'update' }): Promise<void> {
     const { live } = this.#options;
-    this.#changeKind(event);
-    const conversation = this.#conversation?.afterUpdate(event.session, event);
-    const next = updated(this.#state, event.update);
-    const settings = toLiveSettings(next, this.#options.live.transcription.aliases);
+    const conversation = this.#becomesConversation(event)
+      ? conversationAfter(this.#conversation?.state ?? firstConversation(null), event)
+      : null;
+    const begins = conversation !== null && this.#conversation === null;
+    const next = updated(begins ? firstHeard(this.#state) : this.#state, event.update);
+    const settings = toLiveSettings(next, live.transcription.aliases);
     requireServed(settings, live, event); // an unknown model is refused now
     if (JSON.stringify(next.format) !== JSON.stringify(this.#state.format))
       this.#decoder = liveDecoder(toLiveFormat(next));
     this.#served = asServed(settings, live);
     this.#state = next;
     this.#beta ||= event.beta;
-    if (conversation !== undefined) this.#conversation?.configure(conversation, next);
+    if (conversation === null) this.#conversation = null;
+    else if (begins) this.#conversation = this.#openConversation(conversation);
+    else this.#conversation?.configure(conversation, next);
     (await this.#live)?.configure(this.#served.settings);
     this.#sendSession('updated');
   }

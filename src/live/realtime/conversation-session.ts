@@ -15,10 +15,8 @@ import { toResponseEvents } from './conversation-events.ts';
 import {
   answerFor,
   type ConversationState,
-  fromBetaConversation,
   responseFields,
   toConversationSettings,
-  updatedConversation,
 } from './conversation-settings.ts';
 import { itemCreated, readItem, referenceSchema, shownItem } from './items.ts';
 import { newId, type ServerEvent, toServerEvents } from './server-events.ts';
@@ -60,11 +58,6 @@ export class ConversationSession {
 
   get state(): ConversationState {
     return this.#state;
-  }
-
-  /** What the settings would be. @throws GatewayError `invalid_value` that names the field */
-  afterUpdate(session: unknown, { beta }: { beta: boolean }): ConversationState {
-    return updatedConversation(this.#state, beta ? fromBetaConversation(session) : session);
   }
 
   configure(next: ConversationState, heard: SessionState): void {

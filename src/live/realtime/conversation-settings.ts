@@ -148,6 +148,12 @@ export function updatedConversation(state: ConversationState, session: unknown):
   };
 }
 
+/** The state after an update in either shape. @throws GatewayError `invalid_value` that names the field */
+export const conversationAfter = (
+  state: ConversationState,
+  { session, beta }: { session: unknown; beta: boolean },
+): ConversationState => updatedConversation(state, beta ? fromBetaConversation(session) : session);
+
 /** The state with what is sent of how to answer. What is null is as in `first`. */
 function withAnswer(state: ConversationState, sent: Answer, first: ConversationState): ConversationState {
   const { format: asked, voice: named, speed } = sent.audio?.output ?? {};
