@@ -10,7 +10,7 @@ import type { SlotHandover } from '../engine/slot-handover.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 import { Echo } from './echo.ts';
-import { History, type Item, type Message, type Retention } from './items.ts';
+import { History, hasCall, type Item, type Message, type Retention, type ToolResult } from './items.ts';
 import type { Playback } from './playback.ts';
 import {
   type AnswerSettings,
@@ -60,7 +60,7 @@ const SILENCE = '…';
 
 /** What a response begins with. */
 interface Start {
-  input?: Asked['input'];
+  input?: readonly Item[] | undefined;
   /** Why it fails at once. */
   error?: unknown;
   /** The slot, of the utterance that it answers. */
@@ -131,11 +131,10 @@ export class Conversation {
 
   /**
    * Adds what a client wrote, or said as a whole. @returns the id of the item before it
-   * @throws GatewayError as `History.add`, and `invalid_tool_call_id` for a result that the model would never read
+   * @throws GatewayError as `History.add`, and `invalid_tool_call_id` for the result of a call that there never was
    */
   add(item: Item, after?: string | null): string | null {
-    if (item.kind === 'result' && !this.#history.hasCall(item.callId))
-      throw new GatewayError('invalid_tool_call_id', { id: excerpt(item.callId) });
+    if (item.kind === 'result' && !this.#history.hasCall(item.callId)) throw unknownCall(item);
     this.#history.requireRoom();
     return this.#history.add(item, after);
   }
@@ -220,17 +219,21 @@ export class Conversation {
 
   /**
    * Begins a response that a client asks for.
-   * @throws GatewayError `conversation_already_has_active_response`
+   * @throws GatewayError `conversation_already_has_active_response`, and for an input that the model could not read
+   *   `item_retrieve_invalid_item_id` or `invalid_tool_call_id`
    */
   respond(asked: Asked): void {
     const { limits } = this.#options;
     const request = this.#requestFor(asked);
+    const input = asked.input?.map((item) => ('reference' in item ? this.find(item.reference) : item));
+    for (const item of input ?? [])
+      if (item.kind === 'result' && !hasCall(input ?? [], item.callId)) throw unknownCall(item);
     const active = request.isInConversation ? this.#inConversation() : undefined;
     if (active !== undefined || this.#active.size >= limits.responses)
       throw new GatewayError('conversation_already_has_active_response', {
         id: (active ?? [...this.#active.values()][0])?.request.id ?? '',
       });
-    void this.#run(request, asked.input && { input: asked.input });
+    void this.#run(request, { input });
   }
 
   /**
@@ -331,12 +334,10 @@ export class Conversation {
   async #itemsFor({ input, error, hold }: Start, signal: AbortSignal): Promise<readonly Item[]> {
     if (error !== undefined) throw error;
     if (!hold) for (const { known } of [...this.#untranscribed.values()]) await untilAborted(known, signal);
-    if (input === undefined) {
-      this.#history.requireRoom();
-      this.#history.forgetOldest();
-      return this.#history.items.filter(({ status }) => status !== 'in_progress');
-    }
-    return input.map((item) => ('reference' in item ? this.find(item.reference) : item));
+    if (input !== undefined) return input;
+    this.#history.requireRoom();
+    this.#history.forgetOldest();
+    return this.#history.items.filter(({ status }) => status !== 'in_progress');
   }
 
   #remember(id: string, playback: Playback): void {
@@ -361,6 +362,9 @@ export class Conversation {
     this.#untranscribed.delete(id);
   }
 }
+
+const unknownCall = ({ callId }: ToolResult) =>
+  new GatewayError('invalid_tool_call_id', { id: excerpt(callId) });
 
 /** @throws the reason of the signal, when it aborts first */
 async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {

@@ -58,6 +58,8 @@ const FRONT = 'root';
 export class History {
   readonly #limits: Budgets['conversation'];
   readonly #items: Item[] = [];
+  /** The ids of calls that were forgotten, the latest at the end; at most as many as there may be items. */
+  readonly #forgottenCalls = new Set<string>();
   /** Null where nothing is forgotten. */
   retention: Retention | null = { ratio: 1, tokens: null };
 
@@ -88,8 +90,9 @@ export class History {
     return this.#items[this.#indexOf(id)];
   }
 
+  /** Whether a call was made, also one that was forgotten since: its tool may take its time. */
   hasCall(callId: string): boolean {
-    return this.#items.some((item) => item.kind === 'call' && item.callId === callId);
+    return this.#forgottenCalls.has(callId) || hasCall(this.#items, callId);
   }
 
   /** False if there is no such item. */
@@ -135,14 +138,27 @@ export class History {
     while (this.#items.length > items * ratio || total > most * ratio) {
       const oldest = this.#items.findIndex((item) => item !== newest);
       if (oldest < 0) return;
-      for (const gone of this.#items.splice(oldest, 1)) total -= bytesOf(gone);
+      for (const gone of this.#items.splice(oldest, 1)) {
+        total -= bytesOf(gone);
+        if (gone.kind === 'call') this.#rememberCall(gone.callId);
+      }
     }
+  }
+
+  #rememberCall(callId: string): void {
+    this.#forgottenCalls.add(callId);
+    const [first] = this.#forgottenCalls;
+    if (this.#forgottenCalls.size > this.#limits.items && first !== undefined)
+      this.#forgottenCalls.delete(first);
   }
 
   #bytes(): number {
     return this.#items.reduce((sum, item) => sum + bytesOf(item), 0);
   }
 }
+
+export const hasCall = (items: readonly Item[], callId: string): boolean =>
+  items.some((item) => item.kind === 'call' && item.callId === callId);
 
 /** The bytes of the text that an item has. */
 function bytesOf(item: Item): number {

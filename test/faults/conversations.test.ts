@@ -3,7 +3,18 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { silence } from '../http/realtime.ts';
-import { AUDIO, type Answer, chunk, DONE, isFree, says, startTalk, TEXT, talkTo } from '../http/talk.ts';
+import {
+  type Answer,
+  AUDIO,
+  chunk,
+  DONE,
+  isFree,
+  says,
+  startTalk,
+  TEXT,
+  talkTo,
+  write,
+} from '../http/talk.ts';
 import { until } from '../until.ts';
 import { wav } from '../wav.ts';
 
@@ -173,6 +184,45 @@ test('the result of a call that the conversation does not have is an error, as w
     talk.chat.asked[0].messages.map(({ role }: { role: string }) => role),
     ['assistant', 'tool'],
   );
+});
+
+test('the result of a call that is forgotten by now is no error, which some clients end their session at', async () => {
+  await using talk = await startTalk({ budgets: { conversation: { items: 2 } } });
+  await using client = await talkTo(talk, TEXT);
+  const called = { type: 'function_call', call_id: 'call_1', name: 'time', arguments: '{}' };
+  client.send({ type: 'conversation.item.create', item: called });
+  for (const text of ['One.', 'Two.']) write(client, text);
+  const item = { type: 'function_call_output', call_id: 'call_1', output: 'noon' };
+  client.send({ type: 'conversation.item.create', item });
+  await client.event('conversation.item.done', 4);
+  client.send({ type: 'response.create' });
+  await client.event('response.done');
+  assert.deepEqual(
+    talk.chat.asked[0].messages.map(({ content }: { content: string }) => content),
+    ['Two.'],
+    'a daemon would refuse a result without its call',
+  );
+  client.send({ type: 'conversation.item.create', item: { ...called, call_id: 'x'.repeat(257) } });
+  assert.equal((await client.event('error')).error.param, 'item.call_id');
+});
+
+test('an input that the model could not read is an error at once: a result without its call, an item that is gone', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk, TEXT);
+  const result = { type: 'function_call_output', call_id: 'call_1', output: 'noon' };
+  const called = { type: 'function_call', call_id: 'call_1', name: 'time', arguments: '{}' };
+  const ask = (...input: object[]) =>
+    client.send({ type: 'response.create', response: { conversation: 'none', input } });
+  ask(result);
+  ask({ type: 'item_reference', id: 'gone' });
+  await client.event('error', 2);
+  assert.deepEqual(
+    client.events.filter(({ type }) => type === 'error').map(({ error }) => error.code),
+    ['invalid_tool_call_id', 'item_retrieve_invalid_item_id'],
+  );
+  ask(called, result);
+  await client.event('response.done');
+  assert.equal(talk.chat.asked.length, 1);
 });
 
 test('audio in an item that nobody would hear is an error, and without its words an empty message', async () => {

@@ -81,6 +81,17 @@ test('a session may keep a part, count tokens, or have nothing forgotten', () =>
   assert.equal(ids(history), 'lmn');
 });
 
+test('a call that was forgotten is still known as one, and only so many are', () => {
+  const history = new History({ ...limits, items: 2 });
+  for (const callId of ['1', '2', '3', '4', '5'])
+    history.add({ kind: 'call', id: callId, callId, status: 'completed', name: 'f', arguments: '{}' });
+  assert.deepEqual(
+    ['1', '2', '3', '4', '5', '6'].map((callId) => history.hasCall(callId)),
+    [false, true, true, true, true, false],
+  );
+  assert.equal(history.items.length, 2);
+});
+
 test('what daemons send is read: pieces, thoughts, whole calls, repeated ids, an index used again', async () => {
   const finish = { delta: {}, finish_reason: 'stop' };
   for (const size of [1, 7, 10_000]) {

@@ -9,6 +9,9 @@ import { checked } from '../checked.ts';
 
 const id = z.string().min(1, 'Expected an id').max(64, 'Expected at most 64 characters');
 
+/** OpenAI's are shorter. What a client names is held for as long as its item. */
+const callId = z.string().max(256, 'Expected at most 256 characters');
+
 const part = z.object({
   type: z.string(),
   text: z.string().nullish(),
@@ -25,14 +28,14 @@ const message = z.object({
 const call = z.object({
   type: z.literal('function_call'),
   id: id.nullish(),
-  call_id: z.string().nullish(),
+  call_id: callId.nullish(),
   name: z.string(),
   arguments: z.string(),
 });
 const result = z.object({
   type: z.literal('function_call_output'),
   id: id.nullish(),
-  call_id: z.string(),
+  call_id: callId,
   output: z.string(),
 });
 
