@@ -341,6 +341,17 @@ test('what is null in response.create is as in the session', async () => {
   assert.deepEqual(talk.chat.asked[0].messages[0], { role: 'system', content: 'Be short.' });
 });
 
+test('a response tells the format and the voice that it has itself', async () => {
+  await using talk = await startTalk();
+  await using client = await talkTo(talk, { audio: { output: { voice: 'nova' } } });
+  const output = { format: { type: 'audio/pcmu' }, voice: 'alloy' };
+  client.send({ type: 'response.create', response: { audio: { output } } });
+  const { response } = await client.event('response.created');
+  assert.deepEqual(response.audio.output, output);
+  await client.event('response.done');
+  assert(Math.abs(spokenBytes(client) / 8000 - 0.05 * 24) < 0.02);
+});
+
 test('an answer out of band reads what it is given, and leaves the conversation as it was', async () => {
   await using talk = await startTalk();
   await using client = await talkTo(talk, TEXT);

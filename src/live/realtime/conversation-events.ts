@@ -5,13 +5,13 @@
 import type { Message } from '../../conversation/items.ts';
 import type { ResponseEvent, ResponseOutcome, ResponseRequest } from '../../conversation/response.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
-import { type ConversationState, shownOutput } from './conversation-settings.ts';
+import { DEFAULT_VOICE } from './conversation-settings.ts';
 import { itemAdded, itemDone, shownItem } from './items.ts';
 import { type ServerEvent, shownError } from './server-events.ts';
+import { shownFormat } from './session-settings.ts';
 
 export interface Answering {
   request: ResponseRequest;
-  state: ConversationState;
   conversationId: string;
   beta: boolean;
 }
@@ -96,9 +96,9 @@ function shownPart({ parts: [part] }: Message) {
   return part?.kind === 'audio' ? { type: 'audio', transcript: text } : { type: 'text', text };
 }
 
-function shownResponse({ request, state, conversationId, beta }: Answering, outcome?: ResponseOutcome) {
+function shownResponse({ request, conversationId, beta }: Answering, outcome?: ResponseOutcome) {
   const modalities = request.isSpoken ? ['audio'] : ['text'];
-  const { format, voice } = shownOutput(state);
+  const { voice = DEFAULT_VOICE } = request;
   return {
     object: 'realtime.response',
     id: request.id,
@@ -108,7 +108,7 @@ function shownResponse({ request, state, conversationId, beta }: Answering, outc
     conversation_id: request.isInConversation ? conversationId : null,
     ...(beta
       ? { modalities: request.isSpoken ? ['audio', 'text'] : modalities, voice }
-      : { output_modalities: modalities, audio: { output: { format, voice: request.voice ?? voice } } }),
+      : { output_modalities: modalities, audio: { output: { format: shownFormat(request.format), voice } } }),
     max_output_tokens: request.maxTokens ?? 'inf',
     usage: outcome === undefined ? null : usageOf(outcome),
     metadata: request.metadata,

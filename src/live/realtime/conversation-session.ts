@@ -160,12 +160,7 @@ export class ConversationSession {
   }
 
   async #emit(request: ResponseRequest, event: ResponseEvent): Promise<void> {
-    const answering = {
-      request,
-      state: this.#state,
-      conversationId: this.#id,
-      beta: this.#options.isBeta(),
-    };
+    const answering = { request, conversationId: this.#id, beta: this.#options.isBeta() };
     for (const shown of toResponseEvents(event, answering)) await this.#options.send(shown);
   }
 }

@@ -81,6 +81,9 @@ const conversationUpdate = z.object({
   prompt: z.unknown().optional(),
 });
 
+/** How a session without a voice of its own names the one that the speech upstream chooses. */
+export const DEFAULT_VOICE = 'default';
+
 const METADATA = { most: 16, name: 64, value: 512 };
 
 export const responseFields = z.object({
@@ -251,7 +254,7 @@ export function shownBetaConversation(state: ConversationState) {
     model: state.model ?? 'auto',
     modalities: state.modalities === 'audio' ? ['audio', 'text'] : ['text'],
     instructions: state.instructions,
-    voice: state.voice ?? 'default',
+    voice: state.voice ?? DEFAULT_VOICE,
     output_audio_format: betaNameOf(state.format),
     tools: state.tools,
     tool_choice: state.toolChoice,
@@ -263,6 +266,6 @@ export function shownBetaConversation(state: ConversationState) {
 /** The audio of answers, as a session and a response show it. */
 export const shownOutput = ({ format: sent, voice: named, speed }: ConversationState) => ({
   format: sent,
-  voice: named ?? 'default',
+  voice: named ?? DEFAULT_VOICE,
   speed,
 });

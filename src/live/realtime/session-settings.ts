@@ -292,6 +292,12 @@ export function audioFormat(format: Format): LiveFormat {
   return { encoding: format.type === 'audio/pcmu' ? 'mulaw' : 'alaw', rate: 8000 };
 }
 
+/** The format of the wire for an encoding and a rate. */
+export function shownFormat({ encoding, rate }: LiveFormat) {
+  if (encoding === 'pcm16') return { type: 'audio/pcm', rate } as const;
+  return { type: encoding === 'mulaw' ? 'audio/pcmu' : 'audio/pcma' } as const;
+}
+
 function shownDetection(
   state: SessionState,
   { aliases, conversation }: Pick<Shown, 'aliases' | 'conversation'>,
