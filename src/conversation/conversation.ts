@@ -93,10 +93,10 @@ export class Conversation {
   #idleTimer: NodeJS.Timeout | undefined;
   /** Whether the last response was started by the idle timeout. It starts no second one until somebody has spoken. */
   #hasPrompted = false;
-  /** Whether an utterance is to be answered when the answer that goes on has ended. */
-  #isAnswerDue = false;
-  /** When the speech that is to be answered then ended. */
-  #dueSince: number | undefined;
+  /** Whether somebody speaks. */
+  #isSpeaking = false;
+  /** An utterance that is answered when the answer that goes on has ended and nobody speaks; null where none is. */
+  #due: Pick<Start, 'speechEndedAt'> | null = null;
 
   constructor(options: ConversationOptions) {
     this.#options = options;
@@ -175,12 +175,19 @@ export class Conversation {
   speechStarted(): void {
     clearTimeout(this.#idleTimer);
     this.#hasPrompted = false;
-    this.#isAnswerDue = false;
+    this.#isSpeaking = true;
     if (this.#settings.isInterruptible) this.#cancelActive('turn_detected');
+  }
+
+  /** What somebody began to say is not heard any more. */
+  speechDropped(): void {
+    this.#isSpeaking = false;
+    this.#answerDueOrWait();
   }
 
   /** An utterance has ended, whose text is still to come. @returns the id of the item before it */
   committed(id: string): string | null {
+    this.#isSpeaking = false;
     const item: Message = {
       kind: 'message',
       id,
@@ -207,7 +214,7 @@ export class Conversation {
     const endedAt = this.#untranscribed.get(id)?.endedAt;
     this.#settleTranscript(id);
     if (isTurn && text !== '') this.#answerUtterance(endedAt, slot);
-    else this.#waitForSpeech();
+    else this.#answerDueOrWait();
   }
 
   /** An utterance has no text. Where it is to be answered, the answer fails for the same reason. */
@@ -215,6 +222,7 @@ export class Conversation {
     this.#settleTranscript(id);
     if (isTurn && this.#settings.answersUtterances && this.#inConversation() === undefined)
       void this.#run(this.#requestFor({}), { error });
+    else this.#answerDueOrWait();
   }
 
   /**
@@ -233,6 +241,7 @@ export class Conversation {
       throw new GatewayError('conversation_already_has_active_response', {
         id: (active ?? [...this.#active.values()][0])?.request.id ?? '',
       });
+    if (request.isInConversation) this.#due = null;
     void this.#run(request, { input });
   }
 
@@ -262,8 +271,7 @@ export class Conversation {
 
   #promptSpeaker(): void {
     const { signal, newId, onIdle } = this.#options;
-    const isQuiet = this.#untranscribed.size === 0 && this.#inConversation() === undefined;
-    if (signal.aborted || this.#settings.idleMs === null || !isQuiet) return;
+    if (signal.aborted || this.#settings.idleMs === null || !this.#isQuiet()) return;
     this.#hasPrompted = true;
     const id = newId('item');
     const parts = [{ kind: 'audio' as const, text: SILENCE }];
@@ -280,10 +288,12 @@ export class Conversation {
   }
 
   #answerUtterance(speechEndedAt?: number, slot?: SlotHandover): void {
-    if (!this.#settings.answersUtterances) return;
-    if (this.#inConversation() !== undefined) {
-      this.#isAnswerDue = true;
-      this.#dueSince = speechEndedAt;
+    const { answersUtterances, isInterruptible } = this.#settings;
+    this.#due = null;
+    if (!answersUtterances) return;
+    // Who has gone on speaking meanwhile would interrupt the answer if it had begun before.
+    if (this.#inConversation() !== undefined || (this.#isSpeaking && isInterruptible)) {
+      this.#due = { speechEndedAt };
       return;
     }
     // A response waits for the texts of all utterances. Holding the slot that they need would be a deadlock.
@@ -322,12 +332,25 @@ export class Conversation {
     this.#keepHeard(outcome);
     if (outcome.status === 'cancelled') this.#echo.stop();
     onOutcome(request, outcome);
-    if (request.isInConversation && ['completed', 'incomplete'].includes(outcome.status))
-      this.#waitForSpeech();
-    if (this.#isAnswerDue && request.isInConversation) {
-      this.#isAnswerDue = false;
-      this.#answerUtterance(this.#dueSince);
-    }
+    if (!request.isInConversation) return;
+    if (['completed', 'incomplete'].includes(outcome.status)) this.#answerDueOrWait();
+    else this.#answerDue();
+  }
+
+  #answerDueOrWait(): void {
+    if (!this.#answerDue()) this.#waitForSpeech();
+  }
+
+  /** Answers what is due once it is quiet. False where nothing was answered. */
+  #answerDue(): boolean {
+    if (this.#due === null || !this.#isQuiet()) return false;
+    this.#answerUtterance(this.#due.speechEndedAt);
+    return true;
+  }
+
+  /** Whether neither side speaks, and everything that was said has its text. */
+  #isQuiet(): boolean {
+    return !this.#isSpeaking && this.#untranscribed.size === 0 && this.#inConversation() === undefined;
   }
 
   /** The items to send to the chat daemon. Resolves once every utterance has its text. */

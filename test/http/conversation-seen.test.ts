@@ -104,6 +104,11 @@ test('a session that transcribes is shown as one, while it hears speech', async 
   await shows(talk, /Realtime transcription waiting for speech/);
   client.speak(tone(1));
   await shows(talk, /hearing speech/);
+  client.send({
+    type: 'session.update',
+    session: { type: 'transcription', audio: { input: { turn_detection: null } } },
+  });
+  await shows(talk, /waiting for speech/);
 });
 
 test('what people say live is never captured, also where capture is on', async () => {

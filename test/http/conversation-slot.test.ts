@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { heard, type Script, until, untilAborted, untilWaiting } from './harness.ts';
-import { COMPLETED, FAILED, type LiveClient } from './realtime.ts';
+import { COMPLETED, FAILED, type LiveClient, silence, tone } from './realtime.ts';
 import { chunk, isFree, say, says, startTalk, type Talk, TEXT, talkTo } from './talk.ts';
 
 /** Answers in writing, and no words before the end of a turn, which would need the slot as well. */
@@ -98,6 +98,36 @@ test('turns that follow each other closely are all answered, and none waits for 
   assert(performance.now() - startedAt < 5000);
   const last = talk.chat.asked.at(-1).messages.filter(({ role }: any) => role === 'user');
   assert.equal(last.length, 3);
+});
+
+test('who goes on speaking before the text of a turn is there gets one answer, to all of it', async () => {
+  const { script, go } = gated();
+  await using talk = await startTalk(script);
+  await using client = await talkTo(talk, written());
+  say(client);
+  await client.event('input_audio_buffer.committed');
+  client.speak(tone(1));
+  await client.event('input_audio_buffer.speech_started', 2);
+  go();
+  await client.event(COMPLETED);
+  client.speak(silence(1));
+  assert.equal((await ended(client)).status, 'completed');
+  assert.equal(talk.chat.asked.length, 1);
+  assert.equal(talk.chat.asked[0].messages.length, 2);
+});
+
+test('what somebody began to say and took back keeps no answer waiting', async () => {
+  const { script, go } = gated();
+  await using talk = await startTalk(script);
+  await using client = await talkTo(talk, written());
+  say(client);
+  await client.event('input_audio_buffer.committed');
+  client.speak(tone(1));
+  await client.event('input_audio_buffer.speech_started', 2);
+  go();
+  await client.event(COMPLETED);
+  client.send({ type: 'input_audio_buffer.clear' });
+  assert.equal((await ended(client)).status, 'completed');
 });
 
 test('a turn that cannot have the slot in time fails with slot_busy, and the next one is answered', async () => {

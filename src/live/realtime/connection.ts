@@ -215,7 +215,6 @@ export class RealtimeConnection implements LiveSession {
       case 'clear':
         this.#decoder.end(); // it may hold half of a sample
         (await this.#live)?.clear();
-        this.#status.cleared();
         return this.#send({ type: 'input_audio_buffer.cleared' });
       default:
         return await this.#watch.whileProcessing(() =>

@@ -141,6 +141,7 @@ export class ConversationSession {
     const { id } = event;
     const conversation = this.#conversation;
     if (event.type === 'started') conversation.speechStarted();
+    if (event.type === 'dropped') conversation.speechDropped();
     if (event.type === 'stopped') this.#turns.add(id);
     if (event.type === 'completed') {
       const { segments, slot } = event.outcome;

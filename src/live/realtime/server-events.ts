@@ -35,6 +35,8 @@ export function toServerEvents(event: LiveEvent, dialect: Dialect): ServerEvent[
       return [{ type: 'input_audio_buffer.speech_started', audio_start_ms: event.startMs, item_id: id }];
     case 'stopped':
       return [{ type: 'input_audio_buffer.speech_stopped', audio_end_ms: event.endMs, item_id: id }];
+    case 'dropped':
+      return []; // the client has dropped it itself
     case 'committed':
       return committed(id, event.previousId, dialect);
     case 'delta':

@@ -14,15 +14,10 @@ export class SessionStatus {
 
   heard(event: LiveEvent): void {
     if (event.type === 'started') this.#isHearing = true;
-    if (event.type === 'stopped' || event.type === 'committed') this.#isHearing = false;
+    if (['stopped', 'dropped', 'committed'].includes(event.type)) this.#isHearing = false;
     if (event.type === 'committed') this.#untranscribed += 1;
     if (event.type === 'completed' || event.type === 'failed') this.#untranscribed -= 1;
     if (event.type === 'failed') this.failed(event.error);
-  }
-
-  /** What was being heard is forgotten. */
-  cleared(): void {
-    this.#isHearing = false;
   }
 
   failed(thrown: unknown): void {

@@ -48,6 +48,8 @@ export interface LiveSettings {
 export type LiveEvent =
   | { type: 'started'; id: string; startMs: number }
   | { type: 'stopped'; id: string; endMs: number }
+  /** What had started is heard no further, and never committed. */
+  | { type: 'dropped'; id: string }
   | { type: 'committed'; id: string; previousId: string | null }
   | { type: 'delta'; id: string; text: string }
   /**
@@ -235,6 +237,7 @@ export class LiveSession implements AsyncDisposable {
 
   #reset(): void {
     void this.#open?.utterance.abandon();
+    if (this.#open !== null) this.#deps.emit({ type: 'dropped', id: this.#open.utterance.id });
     this.#open = null;
     this.#bufferStart = this.#audio.windows;
     this.#detector = detectorFor(this.#settings, this.#audio.windows);
