@@ -216,10 +216,10 @@ export class RealtimeConnection implements LiveSession {
         this.#decoder.end(); // it may hold half of a sample
         (await this.#live)?.clear();
         return this.#send({ type: 'input_audio_buffer.cleared' });
-      default:
-        return await this.#watch.whileProcessing(() =>
-          requireConversation(this.#conversation, event).handle(event),
-        );
+      default: {
+        const conversation = requireConversation(this.#conversation, event);
+        return await this.#watch.whileProcessing(() => conversation.handle(event));
+      }
     }
   }
 

@@ -75,11 +75,13 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
     },
     async whileProcessing(work) {
       isProcessing = true;
-      await work().finally(() => {
+      try {
+        await work();
+      } finally {
         isProcessing = false;
         lastAudioAt = performance.now();
         signs.audioCame();
-      });
+      }
     },
     idleMs: () => (isProcessing ? 0 : performance.now() - lastAudioAt),
     close(code, reason) {
