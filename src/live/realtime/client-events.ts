@@ -12,18 +12,15 @@ import {
   sessionUpdate,
 } from './session-settings.ts';
 
-/** What only conversations have. `name` is that of the wire. */
-export type ConversationEvent = { name: string } & (
-  | { type: 'item-create'; item: unknown; after: string | null }
-  | { type: 'item-retrieve'; id: string }
-  | { type: 'item-delete'; id: string }
-  | { type: 'item-truncate'; id: string; contentIndex: number; audioEndMs: number }
-  | { type: 'response-create'; response: unknown }
-  | { type: 'response-cancel'; id: string | null }
-);
+/** An event that only a conversation may know, by its name on the wire, with the fields that it came with. */
+export interface OtherEvent {
+  type: 'other';
+  name: string;
+  fields: Record<string, unknown>;
+}
 
 export type ClientEvent =
-  | ConversationEvent
+  | OtherEvent
   /** `kind` is undefined where the client does not name it, and `session` is what it sent. */
   | { type: 'update'; update: SessionUpdate; beta: boolean; kind: SessionKind | undefined; session: unknown }
   | { type: 'append'; audio: Buffer }
@@ -36,7 +33,7 @@ export interface ReceivedEvent {
   id: string | null;
   /**
    * @param slice resolves when the next piece of long audio may be decoded
-   * @throws GatewayError for a wrong field, and for an unknown event
+   * @throws GatewayError for a wrong field
    */
   read(slice: () => Promise<void>): Promise<ClientEvent>;
 }
@@ -158,53 +155,12 @@ function readFields(type: string, fields: Record<string, unknown>): ClientEvent 
     case 'input_audio_buffer.clear':
       return { type: 'clear' } as const;
     default:
-      return readConversationEvent(type, fields);
+      return { type: 'other', name: type, fields };
   }
 }
 
-const itemId = { item_id: z.string() };
-const truncation = z.object({
-  ...itemId,
-  content_index: z.int().min(0).nullish(),
-  audio_end_ms: z.number().min(0),
-});
-
-function readConversationEvent(name: string, fields: Record<string, unknown>): ConversationEvent {
-  const id = () => checked(z.object(itemId), fields, []).item_id;
-  switch (name) {
-    case 'conversation.item.create': {
-      const { previous_item_id: after } = checked(
-        z.object({ previous_item_id: z.string().nullish() }),
-        fields,
-        [],
-      );
-      return { name, type: 'item-create', item: fields.item, after: after ?? null };
-    }
-    case 'conversation.item.retrieve':
-      return { name, type: 'item-retrieve', id: id() };
-    case 'conversation.item.delete':
-      return { name, type: 'item-delete', id: id() };
-    case 'conversation.item.truncate': {
-      const sent = checked(truncation, fields, []);
-      const contentIndex = sent.content_index ?? 0;
-      return {
-        name,
-        type: 'item-truncate',
-        id: sent.item_id,
-        contentIndex,
-        audioEndMs: Math.round(sent.audio_end_ms),
-      };
-    }
-    case 'response.create':
-      return { name, type: 'response-create', response: fields.response };
-    case 'response.cancel': {
-      const { response_id: response } = checked(z.object({ response_id: z.string().nullish() }), fields, []);
-      return { name, type: 'response-cancel', id: response ?? null };
-    }
-    default:
-      throw new GatewayError('unknown_event', { event: excerpt(name, MAX_SHOWN) }, { param: 'type' });
-  }
-}
+export const unknownEvent = (name: string) =>
+  new GatewayError('unknown_event', { event: excerpt(name, MAX_SHOWN) }, { param: 'type' });
 
 function readUpdate(session: unknown, beta: boolean) {
   if (beta) {

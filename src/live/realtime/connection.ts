@@ -16,12 +16,8 @@ import type { Budgets } from '../../limits/budgets.ts';
 import type { MessageSize } from '../../limits/large-messages.ts';
 import type { LiveSession, LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
-import { type ClientEvent, receivedEvent } from './client-events.ts';
-import {
-  ConversationSession,
-  type ConversationSessionOptions,
-  requireConversation,
-} from './conversation-session.ts';
+import { type ClientEvent, receivedEvent, unknownEvent } from './client-events.ts';
+import { ConversationSession, type ConversationSessionOptions } from './conversation-session.ts';
 import {
   type ConversationState,
   conversationAfter,
@@ -185,7 +181,7 @@ export class RealtimeConnection implements LiveSession {
     const { limits, log, requestId, slice } = this.#options;
     let eventId: string | null = null;
     try {
-      if (message === null) throw new GatewayError('unknown_event', { event: 'a binary message' });
+      if (message === null) throw unknownEvent('a binary message');
       const event = receivedEvent(message, limits);
       eventId = event.id;
       await this.#handle(await event.read(slice));
@@ -216,8 +212,9 @@ export class RealtimeConnection implements LiveSession {
         this.#decoder.end(); // it may hold half of a sample
         (await this.#live)?.clear();
         return this.#send({ type: 'input_audio_buffer.cleared' });
-      default: {
-        const conversation = requireConversation(this.#conversation, event);
+      case 'other': {
+        const conversation = this.#conversation;
+        if (conversation === null) throw unknownEvent(event.name);
         return await this.#watch.whileProcessing(() => conversation.handle(event));
       }
     }

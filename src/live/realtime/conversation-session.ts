@@ -1,4 +1,5 @@
 /** The conversation part of a session: the client's requests, and the events sent to it. */
+import { z } from 'zod';
 import {
   Conversation,
   type ConversationOptions,
@@ -6,11 +7,10 @@ import {
 } from '../../conversation/conversation.ts';
 import type { ResponseEvent, ResponseOutcome, ResponseRequest } from '../../conversation/response.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
-import { GatewayError } from '../../errors.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
 import { fullText } from '../../wire/formats.ts';
 import { checked } from '../checked.ts';
-import type { ConversationEvent } from './client-events.ts';
+import { type OtherEvent, unknownEvent } from './client-events.ts';
 import { toResponseEvents } from './conversation-events.ts';
 import {
   answerFor,
@@ -33,6 +33,12 @@ export interface ConversationSessionOptions
   send(event: ServerEvent): Promise<void>;
   onOutcome(request: ResponseRequest, outcome: ResponseOutcome): void;
 }
+
+const named = z.object({ item_id: z.string() });
+const truncation = named.extend({
+  content_index: z.int().min(0).nullish(),
+  audio_end_ms: z.number().min(0),
+});
 
 export class ConversationSession {
   readonly #options: ConversationSessionOptions;
@@ -84,34 +90,41 @@ export class ConversationSession {
     return this.#conversation.settled();
   }
 
-  async handle(event: ConversationEvent): Promise<void> {
+  /** @throws GatewayError `unknown_event` for what no conversation knows, and for what cannot be done */
+  async handle({ name, fields }: OtherEvent): Promise<void> {
     const { send, isBeta } = this.#options;
     const conversation = this.#conversation;
     const beta = isBeta();
-    switch (event.type) {
-      case 'item-create': {
-        const item = readItem(event.item, newId);
-        const previousId = conversation.add(item, event.after);
+    const read = <T>(schema: z.ZodType<T>) => checked(schema, fields, []);
+    switch (name) {
+      case 'conversation.item.create': {
+        const { previous_item_id: after } = read(z.object({ previous_item_id: z.string().nullish() }));
+        const item = readItem(fields.item, newId);
+        const previousId = conversation.add(item, after);
         for (const created of itemCreated(item, previousId, beta)) await send(created);
         return;
       }
-      case 'item-retrieve': {
-        const item = shownItem(conversation.find(event.id), { beta });
+      case 'conversation.item.retrieve': {
+        const item = shownItem(conversation.find(read(named).item_id), { beta });
         return await send({ type: 'conversation.item.retrieved', item });
       }
-      case 'item-delete':
-        conversation.delete(event.id);
-        return await send({ type: 'conversation.item.deleted', item_id: event.id });
-      case 'item-truncate': {
-        const { id, contentIndex } = event;
-        const endMs = conversation.truncate(id, event.audioEndMs);
-        const common = { item_id: id, content_index: contentIndex, audio_end_ms: endMs };
-        return await send({ type: 'conversation.item.truncated', ...common });
+      case 'conversation.item.delete': {
+        const { item_id } = read(named);
+        conversation.delete(item_id);
+        return await send({ type: 'conversation.item.deleted', item_id });
       }
-      case 'response-create':
-        return this.#respond(event.response ?? {});
-      case 'response-cancel':
-        return conversation.cancel(event.id);
+      case 'conversation.item.truncate': {
+        const { item_id, content_index, audio_end_ms: ms } = read(truncation);
+        const audio_end_ms = conversation.truncate(item_id, Math.round(ms));
+        const told = { item_id, content_index: content_index ?? 0, audio_end_ms };
+        return await send({ type: 'conversation.item.truncated', ...told });
+      }
+      case 'response.create':
+        return this.#respond(fields.response ?? {});
+      case 'response.cancel':
+        return conversation.cancel(read(z.object({ response_id: z.string().nullish() })).response_id);
+      default:
+        throw unknownEvent(name);
     }
   }
 
@@ -164,13 +177,4 @@ export class ConversationSession {
     const answering = { request, conversationId: this.#id, beta: this.#options.isBeta() };
     for (const shown of toResponseEvents(event, answering)) await this.#options.send(shown);
   }
-}
-
-/** @throws GatewayError `unknown_event`: a session that only transcribes has no conversation */
-export function requireConversation(
-  session: ConversationSession | null,
-  event: ConversationEvent,
-): ConversationSession {
-  if (session === null) throw new GatewayError('unknown_event', { event: event.name }, { param: 'type' });
-  return session;
 }
