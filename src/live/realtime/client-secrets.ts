@@ -16,9 +16,6 @@ import {
   type ConversationState,
   firstConversation,
   fromBetaConversation,
-  shownBetaConversation,
-  shownConversation,
-  shownOutput,
   updatedConversation,
 } from './conversation-settings.ts';
 import { newId } from './server-events.ts';
@@ -31,11 +28,10 @@ import {
   requireServed,
   type SessionUpdate,
   sessionUpdate,
-  shownBetaSession,
-  shownSession,
   toLiveSettings,
   updated,
 } from './session-settings.ts';
+import { shownSession } from './shown-session.ts';
 
 /** The secrets that have not expired, with the settings that their sessions begin with. */
 export type ClientSecrets = Tokens<Beginning>;
@@ -110,19 +106,10 @@ function issueSecret(
       expires_at: Math.floor(Date.now() / 1000) + seconds,
     };
     res.set('Cache-Control', 'no-store');
-    const shown = { id: newId('sess'), warnings, aliases, ...conversationOf(conversation, beta) };
-    if (beta) res.json({ ...shownBetaSession(state, shown), client_secret: secret });
-    else res.json({ ...secret, session: shownSession(state, shown) });
+    const session = shownSession(state, conversation, { id: newId('sess'), warnings, aliases, beta });
+    res.json(beta ? { ...session, client_secret: secret } : { ...secret, session });
   };
 }
-
-const conversationOf = (state: ConversationState | null, beta: boolean) =>
-  state && {
-    conversation: {
-      members: beta ? shownBetaConversation(state) : shownConversation(state),
-      output: shownOutput(state),
-    },
-  };
 
 function read(body: unknown): Asked {
   const { session, expires_after: expires } = checked(clientSecretRequest, body, []);

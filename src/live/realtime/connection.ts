@@ -18,14 +18,7 @@ import type { LiveSession, LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { type ClientEvent, receivedEvent, unknownEvent } from './client-events.ts';
 import { ConversationSession, type ConversationSessionOptions } from './conversation-session.ts';
-import {
-  type ConversationState,
-  conversationAfter,
-  firstConversation,
-  shownBetaConversation,
-  shownConversation,
-  shownOutput,
-} from './conversation-settings.ts';
+import { type ConversationState, conversationAfter, firstConversation } from './conversation-settings.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
   asServed,
@@ -33,13 +26,12 @@ import {
   type LiveServing,
   requireServed,
   type SessionState,
-  shownBetaSession,
-  shownSession,
   toLiveFormat,
   toLiveSettings,
   updated,
 } from './session-settings.ts';
 import { SessionStatus } from './session-status.ts';
+import { shownSession } from './shown-session.ts';
 import { watchSocket } from './socket-watch.ts';
 
 export interface ConnectionOptions {
@@ -325,22 +317,16 @@ export class RealtimeConnection implements LiveSession {
   }
 
   #sendSession(what: 'created' | 'updated'): void {
-    const { aliases } = this.#options.live.transcription;
-    const conversation = this.#conversation && this.#shownConversation(this.#conversation);
-    const told = {
+    const beta = this.#beta;
+    const conversation = this.#conversation?.state ?? null;
+    const session = shownSession(this.#state, conversation, {
       ...this.#session,
       warnings: this.#served.warnings,
-      aliases,
-      ...(conversation && { conversation }),
-    };
-    const kind = conversation === null ? 'transcription_session' : 'session';
-    if (this.#beta) this.#send({ type: `${kind}.${what}`, session: shownBetaSession(this.#state, told) });
-    else this.#send({ type: `session.${what}`, session: shownSession(this.#state, told) });
-  }
-
-  #shownConversation({ state }: ConversationSession) {
-    const members = this.#beta ? shownBetaConversation(state) : shownConversation(state);
-    return { members, output: shownOutput(state) };
+      aliases: this.#options.live.transcription.aliases,
+      beta,
+    });
+    const kind = beta && conversation === null ? 'transcription_session' : 'session';
+    this.#send({ type: `${kind}.${what}`, session });
   }
 
   /** Ends the session, and says why in an event. */

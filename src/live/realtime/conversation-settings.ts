@@ -8,15 +8,7 @@ import type { Retention } from '../../conversation/items.ts';
 import type { AnswerSettings } from '../../conversation/response.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
 import { checked } from '../checked.ts';
-import {
-  audioFormat,
-  BETA_FORMATS,
-  betaNameOf,
-  format,
-  numeric,
-  or,
-  type SessionState,
-} from './session-settings.ts';
+import { audioFormat, BETA_FORMATS, format, numeric, or, type SessionState } from './session-settings.ts';
 
 const modalities = z
   .array(z.enum(['text', 'audio'], { error: 'Expected text or audio' }))
@@ -232,40 +224,3 @@ export function fromBetaConversation(session: unknown): object {
     audio: { output },
   };
 }
-
-/** The members of a session that are those of a conversation. */
-export function shownConversation(state: ConversationState) {
-  return {
-    model: state.model ?? 'auto',
-    output_modalities: [state.modalities],
-    instructions: state.instructions,
-    tools: state.tools,
-    tool_choice: state.toolChoice,
-    max_output_tokens: state.maxTokens,
-    tracing: state.tracing,
-    truncation: state.truncation,
-    prompt: state.prompt,
-  };
-}
-
-/** The same, in the shape of the beta. */
-export function shownBetaConversation(state: ConversationState) {
-  return {
-    model: state.model ?? 'auto',
-    modalities: state.modalities === 'audio' ? ['audio', 'text'] : ['text'],
-    instructions: state.instructions,
-    voice: state.voice ?? DEFAULT_VOICE,
-    output_audio_format: betaNameOf(state.format),
-    tools: state.tools,
-    tool_choice: state.toolChoice,
-    temperature: 0.8, // what every session of OpenAI's beta has
-    max_response_output_tokens: state.maxTokens,
-  };
-}
-
-/** The audio of answers, as a session and a response show it. */
-export const shownOutput = ({ format: sent, voice: named, speed }: ConversationState) => ({
-  format: sent,
-  voice: named ?? DEFAULT_VOICE,
-  speed,
-});

@@ -134,7 +134,7 @@ export interface SessionState {
 const COMMITTED_BY_CLIENTS = ['gpt-realtime-whisper', 'gpt-live-transcribe'];
 
 /** The turn detection that holds, which depends on the model as long as the client has not set it. */
-function detectionOf(state: SessionState, aliases: Aliases): TurnDetection | null {
+export function detectionOf(state: SessionState, aliases: Aliases): TurnDetection | null {
   if (state.turnDetection !== undefined) return state.turnDetection;
   return isOpenAiModel(COMMITTED_BY_CLIENTS, state.transcription?.model ?? '', aliases)
     ? null
@@ -205,9 +205,8 @@ export function fromBeta(sent: z.infer<typeof betaSessionUpdate>): SessionUpdate
   };
 }
 
-const SILENCE_MS = 500;
-const PREFIX_MS = 300;
-const THRESHOLD = 0.5;
+/** What holds of a turn detection where its client leaves it open. */
+export const DETECTION = { silenceMs: 500, prefixMs: 300, threshold: 0.5 };
 
 /** @throws GatewayError `invalid_value` that names the field */
 export function toLiveSettings(state: SessionState, aliases: Aliases): LiveSettings {
@@ -227,13 +226,13 @@ export function toLiveSettings(state: SessionState, aliases: Aliases): LiveSetti
     request: {
       ...request,
       voiceActivity: {
-        threshold: voice?.threshold ?? THRESHOLD,
+        threshold: voice?.threshold ?? DETECTION.threshold,
         prefixPaddingMs: undefined, // the silence that is heard around speech is that of files
-        silenceDurationMs: voice?.silence_duration_ms ?? SILENCE_MS,
+        silenceDurationMs: voice?.silence_duration_ms ?? DETECTION.silenceMs,
       },
     },
     turns: turnDetection && {
-      prefixPaddingMs: voice?.prefix_padding_ms ?? PREFIX_MS,
+      prefixPaddingMs: voice?.prefix_padding_ms ?? DETECTION.prefixMs,
       ...(turnDetection.type === 'semantic_vad' && { eagerness: turnDetection.eagerness ?? 'auto' }),
     },
     delay: delay ?? 'medium',
@@ -296,84 +295,4 @@ export function audioFormat(format: Format): LiveFormat {
 export function shownFormat({ encoding, rate }: LiveFormat) {
   if (encoding === 'pcm16') return { type: 'audio/pcm', rate } as const;
   return { type: encoding === 'mulaw' ? 'audio/pcmu' : 'audio/pcma' } as const;
-}
-
-function shownDetection(
-  state: SessionState,
-  { aliases, conversation }: Pick<Shown, 'aliases' | 'conversation'>,
-) {
-  const detection = detectionOf(state, aliases);
-  const answers = conversation && {
-    create_response: detection?.create_response ?? true,
-    interrupt_response: detection?.interrupt_response ?? true,
-  };
-  if (detection?.type === 'semantic_vad')
-    return { type: detection.type, eagerness: detection.eagerness ?? 'auto', ...answers };
-  return (
-    detection && {
-      type: detection.type,
-      threshold: detection.threshold ?? THRESHOLD,
-      prefix_padding_ms: detection.prefix_padding_ms ?? PREFIX_MS,
-      silence_duration_ms: detection.silence_duration_ms ?? SILENCE_MS,
-      ...(conversation && { idle_timeout_ms: detection.idle_timeout_ms ?? null }),
-      ...answers,
-    }
-  );
-}
-
-/** A session that has not begun has no end yet. */
-interface Shown {
-  id: string;
-  /** Unix seconds. */
-  expiresAt?: number;
-  warnings: readonly Warning[];
-  aliases: Aliases;
-  /** What a session of the type `realtime` has besides; absent in one that transcribes. */
-  conversation?: { members: object; output: object } | undefined;
-}
-
-/**
- * A warning stands in the session. Some clients end their session at an event that they do not know, and none does at a
- * member of the session.
- */
-const shownWarnings = (warnings: readonly Warning[]) => warnings.length > 0 && { warnings };
-
-/** The session as its events show it. */
-export function shownSession(state: SessionState, shown: Shown) {
-  const { id, expiresAt, warnings, conversation } = shown;
-  return {
-    type: conversation ? 'realtime' : 'transcription',
-    object: conversation ? 'realtime.session' : 'realtime.transcription_session',
-    id,
-    ...(expiresAt !== undefined && { expires_at: expiresAt }),
-    ...conversation?.members,
-    audio: {
-      input: {
-        format: state.format,
-        transcription: state.transcription,
-        noise_reduction: state.noiseReduction,
-        turn_detection: shownDetection(state, shown),
-      },
-      ...(conversation && { output: conversation.output }),
-    },
-    include: state.include,
-    ...shownWarnings(warnings),
-  };
-}
-
-/** The session in the shape of the beta. */
-export function shownBetaSession(state: SessionState, shown: Shown) {
-  const { id, expiresAt, warnings, conversation } = shown;
-  return {
-    object: conversation ? 'realtime.session' : 'realtime.transcription_session',
-    id,
-    ...(expiresAt !== undefined && { expires_at: expiresAt }),
-    ...conversation?.members,
-    input_audio_format: betaNameOf(state.format),
-    input_audio_transcription: state.transcription,
-    input_audio_noise_reduction: state.noiseReduction,
-    turn_detection: shownDetection(state, shown),
-    include: state.include,
-    ...shownWarnings(warnings),
-  };
 }
