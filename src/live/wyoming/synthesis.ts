@@ -4,7 +4,7 @@
  */
 import type { PcmFormat } from '../../audio/wav-header.ts';
 import { splitSentences } from '../../conversation/sentence-stream.ts';
-import { readPcm } from '../../conversation/upstreams/speech-pcm.ts';
+import { speechOf } from '../../conversation/upstreams/speech.ts';
 import type { Hold } from '../../engine/slot.ts';
 import type { TicketRequest } from '../../engine/waiting-line.ts';
 import { type GatewayError, invalidValue } from '../../errors.ts';
@@ -13,7 +13,6 @@ import type { Budgets } from '../../limits/budgets.ts';
 import type { Exchange } from '../../observability/exchange.ts';
 import type { Upstream } from '../../proxy/upstream.ts';
 import type { ErrorLimits } from '../../proxy/upstream-answer.ts';
-import { ask } from '../../proxy/upstream-call.ts';
 import { endingOf, rounded } from '../exchanges.ts';
 import { unexpected } from './messages.ts';
 import { parseSynthesize, parseVoice } from './requests.ts';
@@ -148,34 +147,31 @@ export class Speaker {
       waitedMs: 0,
     };
     this.#speech = speech;
-    const chosen = voice === modelId ? undefined : voice; // it stands for the upstream's own choice
-    await this.#pass(speech, input.length, {
-      model: modelId,
-      input,
-      response_format: 'wav',
-      ...(chosen && { voice: chosen }),
-    });
+    const chosen = voice === '' || voice === modelId ? undefined : voice; // it stands for the upstream's own choice
+    await this.#pass(speech, input, chosen);
     this.#speech = null;
     spoken(speech);
     send('audio-stop'); // the slot is free when the client asks for more
   }
 
   /** Passes the upstream's audio on, at the pace of the slower side. */
-  async #pass(speech: Speech, characters: number, request: object): Promise<void> {
-    const { upstream, network, signal, waitMs, takeWaiting, send, sendAudio, hasRoom } = this.#options;
+  async #pass(speech: Speech, text: string, voice: string | undefined): Promise<void> {
+    const { upstream, modelId, network, signal, waitMs, takeWaiting, send, sendAudio, hasRoom } =
+      this.#options;
     const onWaited = (ms: number) => {
       speech.waitedMs += ms;
     };
     using hold = await takeWaiting({ requestId: speech.id, network, waitMs, onWaited }, signal);
     speech.slotWaitMs = performance.now() - speech.startedAt;
-    const answered = await ask(upstream, '/v1/audio/speech', request, {
+    const options = {
       signal: AbortSignal.any([signal, hold.signal]),
       requestId: speech.id,
       isUpstreamsTurn: hasRoom,
       limits: this.#options.errorLimits,
-    });
+    };
+    const spoken = speechOf(text, { model: modelId, name: voice, speed: 1 }, upstream, options);
     let hasBegun = false;
-    for await (const { format, samples } of readPcm(answered, upstream, characters)) {
+    for await (const { format, samples } of spoken) {
       if (!hasBegun) send('audio-start', format);
       hasBegun = true;
       speech.bytesOut += samples.length;
