@@ -3,6 +3,7 @@
  * An utterance with words is answered when it ends, and speech that begins interrupts the answer; a client may also
  * ask for answers itself. At most one answer of the conversation goes on at a time.
  */
+import { EventEmitter, once } from 'node:events';
 import { onAbort } from '../abort.ts';
 import { liveDecoder } from '../audio/live/encodings.ts';
 import type { Hold } from '../engine/slot.ts';
@@ -75,18 +76,14 @@ interface Active {
   ended: Promise<unknown>;
 }
 
-/** Speech whose text is still to come. */
-interface Untranscribed {
-  endedAt: number;
-  known: Promise<void>;
-  settle(): void;
-}
-
 export class Conversation {
   readonly #options: ConversationOptions;
   readonly #history: History;
   readonly #active = new Map<string, Active>();
-  readonly #untranscribed = new Map<string, Untranscribed>();
+  /** When the utterances ended whose texts are still to come, by `performance.now`. */
+  readonly #untranscribed = new Map<string, number>();
+  /** Emits `known` when one of them has its text, or will have none. */
+  readonly #texts = new EventEmitter();
   readonly #playbacks = new Map<string, Playback>();
   readonly #echo = new Echo();
   #settings: ConversationSettings;
@@ -195,11 +192,7 @@ export class Conversation {
       role: 'user',
       parts: [{ kind: 'audio', text: null }],
     };
-    let settle: () => void = () => undefined;
-    const known = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
-    this.#untranscribed.set(id, { endedAt: performance.now(), known, settle });
+    this.#untranscribed.set(id, performance.now());
     return this.#history.add(item);
   }
 
@@ -211,7 +204,7 @@ export class Conversation {
   transcribed(id: string, text: string, isTurn: boolean, slot?: SlotHandover): void {
     const item = this.#history.find(id);
     if (item?.kind === 'message') item.parts = [{ kind: 'audio', text }];
-    const endedAt = this.#untranscribed.get(id)?.endedAt;
+    const endedAt = this.#untranscribed.get(id);
     this.#settleTranscript(id);
     if (isTurn && text !== '') this.#answerUtterance(endedAt, slot);
     else this.#answerDueOrWait();
@@ -356,7 +349,8 @@ export class Conversation {
   /** The items to send to the chat daemon. Resolves once every utterance has its text. */
   async #itemsFor({ input, error, hold }: Start, signal: AbortSignal): Promise<readonly Item[]> {
     if (error !== undefined) throw error;
-    if (!hold) for (const { known } of [...this.#untranscribed.values()]) await untilAborted(known, signal);
+    signal.throwIfAborted();
+    if (!hold) for (const id of [...this.#untranscribed.keys()]) await this.#textKnown(id, signal);
     if (input !== undefined) return input;
     this.#history.requireRoom();
     this.#history.forgetOldest();
@@ -380,23 +374,17 @@ export class Conversation {
     }
   }
 
+  /** @throws the reason of the signal, when it aborts first */
+  async #textKnown(id: string, signal: AbortSignal): Promise<void> {
+    while (this.#untranscribed.has(id))
+      await once(this.#texts, 'known', { signal }).catch(() => signal.throwIfAborted());
+  }
+
   #settleTranscript(id: string): void {
-    this.#untranscribed.get(id)?.settle();
     this.#untranscribed.delete(id);
+    this.#texts.emit('known');
   }
 }
 
 const unknownCall = ({ callId }: ToolResult) =>
   new GatewayError('invalid_tool_call_id', { id: excerpt(callId) });
-
-/** @throws the reason of the signal, when it aborts first */
-async function untilAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  let leave: () => void = () => undefined;
-  const aborted = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
-  using _aborting = onAbort(signal, leave);
-  await Promise.race([work, aborted]);
-  signal.throwIfAborted();
-}
