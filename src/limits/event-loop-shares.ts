@@ -32,7 +32,7 @@ interface Waiting {
   go(): void;
 }
 
-interface LiveTurnsOptions {
+interface SharesOptions {
   /** Whether a request computes now, which needs the processor. */
   isSlotHeld?(): boolean;
   /** The time in ms; only differences count. */
@@ -41,7 +41,7 @@ interface LiveTurnsOptions {
 
 export function createEventLoopShares(
   { share, busyShare, sliceMs, burstMs }: Budgets['eventLoop'],
-  { isSlotHeld = () => false, now = () => performance.now() }: LiveTurnsOptions = {},
+  { isSlotHeld = () => false, now = () => performance.now() }: SharesOptions = {},
 ): JoinEventLoop {
   const clients = new Map<string, number>();
   const queue: Waiting[] = [];

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net';
 export interface Inbox {
   /** The chunks as they come. It ends when the inbox is closed. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** The time for which everything that came has been handled and the client has sent nothing, ms; else 0. */
-  silentMs(): number;
+  /** Whether everything that came has been handled. */
+  isEmpty(): boolean;
   /** Drops all received and future data, but keeps reading, so that the client can read the last answer. */
   close(): void;
 }
@@ -17,7 +17,7 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
   let waiting: Buffer[] = [];
   let bytes = 0;
   let isClosed = false;
-  let silentSince: number | null = null;
+  let isWaiting = false;
   let wake: () => void = () => undefined;
 
   function pace(): void {
@@ -37,7 +37,7 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
     if (isClosed) return;
     waiting.push(chunk);
     bytes += chunk.length;
-    silentSince = null;
+    isWaiting = false;
     pace();
     wake();
   });
@@ -48,7 +48,7 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
       while (!isClosed) {
         const chunk = waiting.shift();
         if (chunk === undefined) {
-          silentSince = performance.now();
+          isWaiting = true;
           await new Promise<void>((resolve) => {
             wake = resolve;
           });
@@ -59,7 +59,7 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
         yield chunk;
       }
     },
-    silentMs: () => (silentSince === null ? 0 : performance.now() - silentSince),
+    isEmpty: () => isWaiting,
     close,
   };
 }

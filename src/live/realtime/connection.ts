@@ -22,11 +22,11 @@ import { type ConversationState, conversationAfter, firstConversation } from './
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
   asServed,
+  audioFormat,
   firstHeard,
   type LiveServing,
   requireServed,
   type SessionState,
-  toLiveFormat,
   toLiveSettings,
   updated,
 } from './session-settings.ts';
@@ -102,7 +102,7 @@ export class RealtimeConnection implements LiveSession {
     this.#session = { id: newId('sess'), expiresAt: Math.floor((Date.now() + limits.sessionMs) / 1000) };
     this.#state = first;
     this.#served = asServed(toLiveSettings(first, options.live.transcription.aliases), options.live);
-    this.#decoder = liveDecoder(toLiveFormat(first));
+    this.#decoder = liveDecoder(audioFormat(first.format));
     this.#beta = options.beta;
     if (options.conversation !== null) this.#conversation = this.#openConversation(options.conversation);
     this.#watch = watchSocket(socket, limits, {
@@ -253,7 +253,7 @@ export class RealtimeConnection implements LiveSession {
     const settings = toLiveSettings(next, live.transcription.aliases);
     requireServed(settings, live, event); // an unknown model is refused now
     if (JSON.stringify(next.format) !== JSON.stringify(this.#state.format))
-      this.#decoder = liveDecoder(toLiveFormat(next));
+      this.#decoder = liveDecoder(audioFormat(next.format));
     this.#served = asServed(settings, live);
     this.#state = next;
     this.#beta ||= event.beta;

@@ -18,11 +18,10 @@ import { networkOf } from '../../limits/network.ts';
 import { CONVERSES, isOpenAiModel, withoutAlias } from '../../models/names.ts';
 import type { AnswerRecord } from '../../observability/answer-record.ts';
 import type { Exchange } from '../../observability/exchange.ts';
-import { utteranceExchange } from '../exchanges.ts';
+import { answerRecord, responseExchanges, utteranceExchange } from '../exchanges.ts';
 import { type ConnectionOptions, RealtimeConnection } from './connection.ts';
 import { type Beginning, firstConversation } from './conversation-settings.ts';
 import { pacedSocket } from './paced-socket.ts';
-import { answerRecord, responseExchanges } from './response-exchanges.ts';
 import { firstHeard, requireServed, startingState, toLiveSettings } from './session-settings.ts';
 
 export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'> {
@@ -96,6 +95,15 @@ async function converses(model: string, { live, isChatModel }: RealtimeDeps): Pr
   return isOpenAiModel(CONVERSES, model, aliases) || (await isChatModel(withoutAlias(model, aliases)));
 }
 
+/** A request that has its place, and what it has besides. */
+interface Accepted {
+  req: Request;
+  res: Response;
+  begins: Beginning;
+  share: EventLoopShare;
+  message: MessageSize;
+}
+
 export function createRealtime(deps: RealtimeDeps): Realtime {
   const open = new Set<RealtimeConnection>();
   const joinLargeMessages = createLargeMessages(deps.limits);
@@ -107,23 +115,20 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     handleProtocols: (names) => (names.has(SUBPROTOCOL) ? SUBPROTOCOL : false),
   });
 
-  function run(
-    socket: WebSocket,
-    req: Request,
-    res: Response,
-    { heard: first, conversation }: Beginning,
-    share: EventLoopShare,
-    message: MessageSize,
-  ): RealtimeConnection {
+  function run(socket: WebSocket, { req, res, begins, share, message }: Accepted): RealtimeConnection {
     const { requestId } = notesOf(res);
     const client = clientOf(req);
     const connection = new RealtimeConnection({
       socket,
       link: req.socket,
-      first,
-      conversation,
+      first: begins.heard,
+      conversation: begins.conversation,
       answers: deps.answers,
-      onOutcome: outcomeRecorder(client, deps),
+      onOutcome(request, outcome) {
+        for (const exchange of responseExchanges(request, outcome, client, deps.answers.speechModel))
+          deps.onExchange(exchange);
+        deps.onAnswer(answerRecord(outcome));
+      },
       requestId,
       slice: share.slice,
       message,
@@ -151,7 +156,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
   const handler: RequestHandler = async (req, res) => {
     deps.gracefulStop.assertServing();
     const offer = offerOf(req, res);
-    const first = await beginningOf(req, res, deps);
+    const begins = await beginningOf(req, res, deps);
     const network = networkOf(req.ip ?? '');
     if (!deps.places.makeRoom({ network })) throw tooManySessions();
     detach(res, offer);
@@ -162,8 +167,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
       await message.grow(bytes);
       await share.slice();
     });
-    accept.handleUpgrade(req, paced, NOTHING, (ws) => {
-      connection = run(ws, req, res, first, share, message);
+    accept.handleUpgrade(req, paced, NOTHING, (socket) => {
+      connection = run(socket, { req, res, begins, share, message });
     });
   };
 
@@ -174,18 +179,6 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     },
   };
 }
-
-/** Hands the records of each response on. */
-const outcomeRecorder =
-  (
-    client: ReturnType<typeof clientOf>,
-    { answers, onExchange, onAnswer }: RealtimeDeps,
-  ): ConnectionOptions['onOutcome'] =>
-  (request, outcome) => {
-    for (const exchange of responseExchanges(request, outcome, client, answers.speechModel))
-      onExchange(exchange);
-    onAnswer(answerRecord(outcome));
-  };
 
 /** The connection for the WebSocket. @throws GatewayError where the request asks for none, or wrongly */
 function offerOf(req: Request, res: Response): OfferedUpgrade {

@@ -75,7 +75,6 @@ const noiseReduction = z.object({
   strength: z.number().nullish(),
 });
 const INCLUDE = 'item.input_audio_transcription.logprobs';
-const include = texts;
 
 const input = z.object({
   format: format.nullish(),
@@ -90,7 +89,7 @@ const type = oneOf(['transcription', 'realtime']).nullish();
 export const sessionUpdate = z.object({
   type,
   audio: z.object({ input: input.nullish() }).nullish(),
-  include: include.nullish(),
+  include: texts.nullish(),
 });
 
 const BETA_NAMES = ['pcm16', 'g711_ulaw', 'g711_alaw'] as const;
@@ -109,7 +108,7 @@ export const betaSessionUpdate = z.object({
   input_audio_transcription: transcription.nullish(),
   input_audio_noise_reduction: noiseReduction.nullish(),
   turn_detection: turnDetection.nullish(),
-  include: include.nullish(),
+  include: texts.nullish(),
 });
 
 type Format = z.infer<typeof format>;
@@ -282,8 +281,6 @@ export function asServed(
   if (!diarizes()) return { settings, warnings: [NO_SPEAKERS] };
   return { settings: { ...settings, speakers }, warnings: [] };
 }
-
-export const toLiveFormat = ({ format }: SessionState): LiveFormat => audioFormat(format);
 
 /** The encoding and the rate of a format of the wire. */
 export function audioFormat(format: Format): LiveFormat {

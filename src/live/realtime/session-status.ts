@@ -3,7 +3,7 @@ import type { ResponseOutcome } from '../../conversation/response.ts';
 import { toGatewayError } from '../../http/error-handler.ts';
 import type { LiveStatus } from '../../limits/live-places.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
-import { answerRecord } from './response-exchanges.ts';
+import { answerRecord } from '../exchanges.ts';
 
 export class SessionStatus {
   #isHearing = false;

@@ -75,7 +75,7 @@ export class WyomingConnection {
   /** Settles when audio that has ended has its text, or a text its audio, or either its failure; null before. */
   #ending: Promise<void> | null = null;
   #late: NodeJS.Timeout | undefined;
-  /** The bytes that had come at the last check, and for how long none have come. */
+  /** The bytes that had come at the last check, and for how long none have come and none were being handled. */
   #received = 0;
   #silentMs = 0;
   /** Settles when everything that transcriptions held is free. */
@@ -217,7 +217,7 @@ export class WyomingConnection {
     const session: LiveSession = {
       protocol: 'wyoming',
       network,
-      idleMs: () => this.#inbox.silentMs(),
+      idleMs: () => this.#silentMs,
       // An error ends the connection, so that there is none to tell.
       status: () => ({
         kind: 'transcription',
@@ -325,11 +325,12 @@ export class WyomingConnection {
    */
   #checkStalled(checkMs: number): void {
     const { bytesRead } = this.#options.socket;
-    this.#silentMs = bytesRead === this.#received ? this.#silentMs + checkMs : 0;
+    const isEmpty = this.#inbox.isEmpty();
+    this.#silentMs = isEmpty && bytesRead === this.#received ? this.#silentMs + checkMs : 0;
     this.#received = bytesRead;
-    const silentMs = Math.min(this.#silentMs, this.#inbox.silentMs());
+    if (!isEmpty) return;
+    const silentMs = this.#silentMs;
     const now = performance.now();
-    if (this.#inbox.silentMs() === 0) return;
     const { stallMs, unfinishedMs, idleMs, sessionMs } = this.#options.limits;
     if (this.#begunAt === null) {
       if (silentMs > idleMs) this.#fail(new GatewayError('session_idle', { seconds: idleMs / 1000 }));

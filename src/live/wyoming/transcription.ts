@@ -2,6 +2,7 @@
  * One transcription of a client, from `audio-start` to its transcript: a live session whose one utterance the client
  * ends.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type LiveDecoder, pcmDecoder } from '../../audio/live/encodings.ts';
 import type { PcmFormat } from '../../audio/wav-header.ts';
@@ -118,13 +119,7 @@ export class Transcription implements AsyncDisposable {
   }
 
   #decoderFor(format: PcmFormat): LiveDecoder {
-    const { rate, width, channels } = this.#decoder?.format ?? {};
-    if (
-      this.#decoder === null ||
-      rate !== format.rate ||
-      width !== format.width ||
-      channels !== format.channels
-    )
+    if (this.#decoder === null || !isDeepStrictEqual(this.#decoder.format, format))
       this.#decoder = { format, decode: pcmDecoder(format) };
     return this.#decoder.decode;
   }
