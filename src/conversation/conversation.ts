@@ -92,7 +92,7 @@ export class Conversation {
   #hasPrompted = false;
   /** Whether somebody speaks. */
   #isSpeaking = false;
-  /** An utterance that is answered when the answer that goes on has ended and nobody speaks; null where none is. */
+  /** An utterance that is answered once it is quiet; null where none is. */
   #due: Pick<Start, 'speechEndedAt'> | null = null;
 
   constructor(options: ConversationOptions) {
@@ -234,7 +234,6 @@ export class Conversation {
       throw new GatewayError('conversation_already_has_active_response', {
         id: (active ?? [...this.#active.values()][0])?.request.id ?? '',
       });
-    if (request.isInConversation) this.#due = null;
     void this.#run(request, { input });
   }
 
@@ -284,14 +283,10 @@ export class Conversation {
     const { answersUtterances, isInterruptible } = this.#settings;
     this.#due = null;
     if (!answersUtterances) return;
-    // Who has gone on speaking meanwhile would interrupt the answer if it had begun before.
-    if (this.#inConversation() !== undefined || (this.#isSpeaking && isInterruptible)) {
-      this.#due = { speechEndedAt };
-      return;
-    }
-    // A response waits for the texts of all utterances. Holding the slot that they need would be a deadlock.
-    const hold = this.#untranscribed.size === 0 ? slot?.takeOver() : null;
-    void this.#run(this.#requestFor({}), { hold: hold ?? null, speechEndedAt });
+    // Who has gone on speaking would interrupt the answer had it begun before, and gets one answer to all of it.
+    const goesOn = (this.#isSpeaking && isInterruptible) || this.#untranscribed.size > 0;
+    if (goesOn || this.#inConversation() !== undefined) this.#due = { speechEndedAt };
+    else void this.#run(this.#requestFor({}), { hold: slot?.takeOver() ?? null, speechEndedAt });
   }
 
   #requestFor({ input: _, metadata = null, isInConversation = true, ...asked }: Asked): ResponseRequest {
@@ -308,7 +303,7 @@ export class Conversation {
       request,
       hold: start.hold ?? null,
       speechEndedAt: start.speechEndedAt,
-      items: (stopped) => this.#itemsFor(start, stopped),
+      items: (stopped) => this.#itemsFor(request, start, stopped),
       add: (item) => this.#history.add(item),
       onPlayback: (id, playback) => this.#remember(id, playback),
       emit: (event) => {
@@ -347,11 +342,17 @@ export class Conversation {
   }
 
   /** The items to send to the chat daemon. Resolves once every utterance has its text. */
-  async #itemsFor({ input, error, hold }: Start, signal: AbortSignal): Promise<readonly Item[]> {
+  async #itemsFor(
+    { isInConversation }: ResponseRequest,
+    { input, error, hold }: Start,
+    signal: AbortSignal,
+  ): Promise<readonly Item[]> {
     if (error !== undefined) throw error;
     signal.throwIfAborted();
+    // Who has the slot already does not wait for a text that needs it.
     if (!hold) for (const id of [...this.#untranscribed.keys()]) await this.#textKnown(id, signal);
     if (input !== undefined) return input;
+    if (isInConversation) this.#due = null; // it reads what was to be answered
     this.#history.requireRoom();
     this.#history.forgetOldest();
     return this.#history.items.filter(({ status }) => status !== 'in_progress');
