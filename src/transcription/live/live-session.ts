@@ -2,6 +2,7 @@
  * A live session: samples come in, utterances and their texts go out. It holds the slot only while it computes, and
  * keeps only the audio of the current utterance and of those that wait for their texts.
  */
+import { setMaxListeners } from 'node:events';
 import { onAbort } from '../../abort.ts';
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { VoiceActivityModel } from '../../engine/types.ts';
@@ -128,6 +129,7 @@ export class LiveSession implements AsyncDisposable {
     this.#vad = vad;
     this.#deps = deps;
     this.#audio = createLiveAudio(vad);
+    setMaxListeners(0, this.#signal); // each utterance that waits for its text has one
     this.#leaving = onAbort(signal, () => this.#ended.abort(signal.reason));
     this.#texts = createTexts(deps, this.#signal);
     this.#settings = first;
