@@ -80,12 +80,12 @@ export class RealtimeConnection implements LiveSession {
   readonly #gone = new AbortController();
   readonly #status = new SessionStatus();
   readonly #watch: ReturnType<typeof watchSocket>;
-  readonly #inbox: ReturnType<typeof createInbox>;
   #state: SessionState;
   /** The part of the state that is supported; the client gets a warning about the rest. */
   #served: ReturnType<typeof asServed>;
   #decoder: ReturnType<typeof liveDecoder>;
   #beta: boolean;
+  #handled: Promise<void> = Promise.resolve();
   #stopping = false;
   /** The audio that the client has sent. */
   #audioMs = 0;
@@ -109,14 +109,14 @@ export class RealtimeConnection implements LiveSession {
       link: options.link,
       onLate: (why) => this.#end(CLOSE.policy, why),
     });
-    this.#inbox = createInbox(socket, limits, async (message) => {
-      await slice();
-      if (!this.#stopping && !this.#gone.signal.aborted) await this.#take(message);
-      size.handled();
-    });
     socket.on('message', (data, isBinary) => {
       size.complete();
-      this.#inbox.push(isBinary ? null : (data as Buffer));
+      this.#handled = this.#handled.then(async () => {
+        await slice();
+        if (!this.#stopping && !this.#gone.signal.aborted)
+          await this.#take(isBinary ? null : (data as Buffer));
+        size.handled();
+      });
     });
     for (const sign of ['ping', 'pong'])
       socket.on(sign, (data: Buffer) => size.without(CONTROL_HEADER_BYTES + data.length));
@@ -145,6 +145,11 @@ export class RealtimeConnection implements LiveSession {
     const stopped = onAbort(options.shutdown, () => this.#stopNow());
   }
 
+  /** Settles when every message that was read so far is handled. No more is read before that. */
+  get handled(): Promise<void> {
+    return this.#handled;
+  }
+
   /** How long the client has sent no audio. */
   idleMs(): number {
     return this.#watch.idleMs();
@@ -161,7 +166,7 @@ export class RealtimeConnection implements LiveSession {
   /** Reads no more, finishes the utterances that have ended, and closes with 1001. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    await this.#inbox.idle();
+    await this.#handled;
     await (await this.#live?.catch(() => null))?.settled();
     await this.#conversation?.settled();
     this.#stopNow();
@@ -351,32 +356,3 @@ export class RealtimeConnection implements LiveSession {
 /** True for what a conversation tells of an utterance only where its client asked for the text. */
 const isText = ({ type }: LiveEvent) =>
   ['delta', 'segment', 'unlabeled', 'completed', 'failed'].includes(type);
-
-/**
- * Handles one message after the other. While one is handled, at most what came in the same piece as it waits, and none
- * is read beside a large one.
- */
-function createInbox(
-  socket: WebSocket,
-  { largeBytes }: Pick<Budgets['live'], 'largeBytes'>,
-  take: (message: Buffer | null) => Promise<void>,
-) {
-  const waiting: (Buffer | null)[] = [];
-  let running: Promise<void> = Promise.resolve();
-  let isRunning = false;
-  async function run(): Promise<void> {
-    isRunning = true;
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await take(next);
-    isRunning = false;
-    if (socket.isPaused) socket.resume();
-  }
-  return {
-    push(message: Buffer | null) {
-      waiting.push(message);
-      const isLarge = message !== null && message.length > largeBytes;
-      if ((isRunning || isLarge) && !socket.isPaused) socket.pause();
-      if (!isRunning) running = run();
-    },
-    idle: () => running,
-  };
-}

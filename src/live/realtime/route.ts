@@ -164,6 +164,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
     let connection: RealtimeConnection | undefined;
     const message = joinLargeMessages(network, (why) => connection?.giveUp(why));
     const paced = pacedSocket(offer.socket, deps.limits, async (bytes) => {
+      await connection?.handled;
       await message.grow(bytes);
       await share.slice();
     });

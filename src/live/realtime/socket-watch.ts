@@ -85,7 +85,6 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
     },
     idleMs: () => (isProcessing ? 0 : performance.now() - lastAudioAt),
     close(code, reason) {
-      if (socket.isPaused) socket.resume(); // the client's answer must be read
       socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
       endSoon();
     },
