@@ -16,7 +16,6 @@ import type { Playback } from './playback.ts';
 import {
   type AnswerSettings,
   Cancelled,
-  type CancelReason,
   type ResponseDeps,
   type ResponseEvent,
   type ResponseOutcome,
@@ -173,7 +172,7 @@ export class Conversation {
     clearTimeout(this.#idleTimer);
     this.#hasPrompted = false;
     this.#isSpeaking = true;
-    if (this.#settings.isInterruptible) this.#cancelActive('turn_detected');
+    if (this.#settings.isInterruptible) this.#inConversation()?.stop.abort(new Cancelled('turn_detected'));
   }
 
   /** What somebody began to say is not heard any more. */
@@ -273,10 +272,6 @@ export class Conversation {
 
   #inConversation(): Active | undefined {
     return [...this.#active.values()].find(({ request }) => request.isInConversation);
-  }
-
-  #cancelActive(reason: CancelReason): void {
-    this.#inConversation()?.stop.abort(new Cancelled(reason));
   }
 
   #answerUtterance(speechEndedAt?: number, slot?: SlotHandover): void {

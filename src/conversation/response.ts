@@ -11,7 +11,7 @@ import type { Hold } from '../engine/slot.ts';
 import type { Budgets } from '../limits/budgets.ts';
 import type { Upstream } from '../proxy/upstream.ts';
 import type { ErrorLimits } from '../proxy/upstream-answer.ts';
-import { ask } from '../proxy/upstream-call.ts';
+import { type AskOptions, ask } from '../proxy/upstream-call.ts';
 import type { Item, Message, ToolCall } from './items.ts';
 import { Playback } from './playback.ts';
 import { createSpokenText } from './spoken-text.ts';
@@ -237,19 +237,15 @@ class Response {
 
   /** Reads what the chat daemon writes. */
   async #write(items: readonly Item[], signal: AbortSignal): Promise<void> {
-    const { request, chat, chatModel, limits, errorLimits } = this.#options;
+    const { request, chat, chatModel, limits } = this.#options;
     try {
       const model = await chatModel(request.model);
       this.#stages.model = model;
       const body = chatBody({ ...request, model, items });
       const stage = this.#begin('chat', JSON.stringify(body).length);
       const call = new AbortController();
-      const answered = await ask(chat, '/v1/chat/completions', body, {
-        signal: AbortSignal.any([signal, call.signal]),
-        isUpstreamsTurn: () => !this.#isSending,
-        requestId: request.id,
-        limits: errorLimits,
-      });
+      const asking = this.#asking(AbortSignal.any([signal, call.signal]));
+      const answered = await ask(chat, '/v1/chat/completions', body, asking);
       const waits = { silentMs: chat.timeoutMs, closingMs: limits.chatClosingMs };
       for await (const event of inTime(chatEvents(answered, chat, limits), call, waits)) {
         stage.firstMs ??= this.#sinceMs();
@@ -300,20 +296,14 @@ class Response {
   }
 
   async #speakAll(signal: AbortSignal): Promise<void> {
-    const { request, speech, speechModel, voiceOf, errorLimits } = this.#options;
+    const { request, speech, speechModel, voiceOf } = this.#options;
     if (!request.isSpoken) return;
     const voice = { model: speechModel, name: await voiceOf(request.voice), speed: request.speed };
     for await (const sentence of this.#sentences.all(signal)) {
       const stage = this.#stages.speech ?? this.#begin('speech', 0);
       stage.bytesIn += Buffer.byteLength(sentence);
       this.#message?.playback.begin(sentence);
-      const options = {
-        signal,
-        isUpstreamsTurn: () => !this.#isSending,
-        requestId: request.id,
-        limits: errorLimits,
-      };
-      for await (const audio of speak(sentence, voice, request.format, speech, options)) {
+      for await (const audio of speak(sentence, voice, request.format, speech, this.#asking(signal))) {
         signal.throwIfAborted();
         if (this.#message === null) return;
         stage.firstMs ??= this.#sinceMs();
@@ -323,6 +313,11 @@ class Response {
       }
       stage.endMs = this.#sinceMs();
     }
+  }
+
+  #asking(signal: AbortSignal): AskOptions {
+    const { request, errorLimits: limits } = this.#options;
+    return { signal, isUpstreamsTurn: () => !this.#isSending, requestId: request.id, limits };
   }
 
   #begin(stage: 'chat' | 'speech', bytesIn: number): Stage {

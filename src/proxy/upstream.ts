@@ -57,6 +57,10 @@ export class UpstreamTimeout extends Error {
   }
 }
 
+/** The error for an answer of an upstream that is none. @param why goes on after its name */
+export const answerFailed = ({ name, category }: Upstream, why: string): GatewayError =>
+  new GatewayError('upstream_failed', { upstream: name, why }, { provider: category });
+
 /** The error for a client. @param error the error of the HTTP client; a GatewayError is returned unchanged */
 export function upstreamError(error: unknown, { category, name, hint }: Upstream): GatewayError {
   if (error instanceof GatewayError) return error;

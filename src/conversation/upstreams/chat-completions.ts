@@ -3,10 +3,10 @@
  * `POST /v1/chat/completions`, `stream: true`). Daemons differ in how they send the calls of tools and what a model
  * thinks; what is known of Ollama, llama.cpp's server and vLLM is read here.
  */
-import { GatewayError } from '../../errors.ts';
+import type { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { setDeadline } from '../../limits/deadline.ts';
-import { type Upstream, UpstreamTimeout } from '../../proxy/upstream.ts';
+import { answerFailed, type Upstream, UpstreamTimeout } from '../../proxy/upstream.ts';
 import type { Answered } from '../../proxy/upstream-call.ts';
 import { type Item, textOf } from '../items.ts';
 
@@ -115,11 +115,10 @@ type Failure = (why: string) => GatewayError;
  */
 export async function* chatEvents(
   { headers, body }: Answered,
-  { name, category }: Upstream,
+  daemon: Upstream,
   limits: Pick<Budgets['conversation'], 'chatLineBytes' | 'calls'>,
 ): AsyncGenerator<ChatEvent> {
-  const failed: Failure = (why) =>
-    new GatewayError('upstream_failed', { upstream: name, why: `its answer ${why}` }, { provider: category });
+  const failed: Failure = (why) => answerFailed(daemon, `its answer ${why}`);
   const reader = new ChunkReader(failed, limits.calls);
   const isWhole = /^application\/json\b/i.test(headers['content-type'] ?? '');
   let rest: Buffer = Buffer.alloc(0);

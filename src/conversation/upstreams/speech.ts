@@ -4,9 +4,9 @@
  */
 import { LIVE_RATES, type LiveFormat, liveEncoder, pcmDecoder } from '../../audio/live/encodings.ts';
 import { type PcmFormat, readWavHead } from '../../audio/wav-header.ts';
-import { GatewayError } from '../../errors.ts';
+import type { GatewayError } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
-import type { Upstream } from '../../proxy/upstream.ts';
+import { answerFailed, type Upstream } from '../../proxy/upstream.ts';
 import { type Answered, type AskOptions, ask, endsByClosing } from '../../proxy/upstream-call.ts';
 
 export interface Voice {
@@ -16,9 +16,6 @@ export interface Voice {
   /** 1 is as fast as the voice speaks by itself. */
   speed: number;
 }
-
-const failed = ({ name, category }: Upstream, why: string) =>
-  new GatewayError('upstream_failed', { upstream: name, why }, { provider: category });
 
 /** The audio of a sentence, piece by piece, encoded. @throws GatewayError as `speechOf` */
 export async function* speak(
@@ -32,7 +29,7 @@ export async function* speak(
   let decoder: ReturnType<typeof pcmDecoder> | null = null;
   for await (const { format: sent, samples } of speechOf(sentence, voice, upstream, options)) {
     if (!(LIVE_RATES as readonly number[]).includes(sent.rate))
-      throw failed(upstream, `its audio has ${sent.rate} Hz`);
+      throw answerFailed(upstream, `its audio has ${sent.rate} Hz`);
     decoder ??= pcmDecoder(sent, format.rate);
     const bytes = encode(decoder.take(samples));
     if (bytes.length > 0) yield bytes;
@@ -65,7 +62,7 @@ export async function* speechOf(
     ...(speed !== 1 && { speed }),
   };
   const { headers, body } = await ask(upstream, '/v1/audio/speech', request, options);
-  const unreadable = (why: string) => failed(upstream, `its answer ${why}`);
+  const unreadable = (why: string) => answerFailed(upstream, `its answer ${why}`);
   let format = bareFormat(headers);
   const longestMs = Math.max(leastMs, text.length * characterMs);
   let left = Number.POSITIVE_INFINITY;

@@ -2,7 +2,7 @@
  * One connection of a client. Its messages are handled one after the other. A failure is an `error` event, and then the
  * end of the connection: Home Assistant knows no such event and would wait for a transcript for as long as it is open.
  */
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Logger } from 'winston';
 import { onAbort } from '../../abort.ts';
@@ -43,18 +43,18 @@ export interface ConnectionDeps {
 
 export interface ConnectionOptions extends ConnectionDeps {
   socket: Socket;
-  /** Called when a transcription or speech begins; `work` emits `close` at its end. */
-  onWork(work: EventEmitter): void;
+  /** Called when a transcription or speech begins; the function that it returns is called at its end. */
+  beginWork(): () => void;
 }
 
 /** The longest time between two checks of whether the client has stalled. */
 const CHECK_MS = 1000;
 
-/** A transcription that goes on. `work` emits `close` at its end, and `leave` gives back the place of the session. */
+/** A transcription that goes on. `leave` gives back the place of the session, and `end` is called when all is free. */
 interface Current {
   transcription: Transcription;
-  work: EventEmitter;
   leave(): void;
+  end(): void;
 }
 
 export class WyomingConnection {
@@ -172,7 +172,7 @@ export class WyomingConnection {
   }
 
   #createSpeaker(): Speaker {
-    const { socket, speech, limits, onWork, onExchange } = this.#options;
+    const { socket, speech, limits, beginWork, onExchange } = this.#options;
     return new Speaker({
       ...speech,
       limits,
@@ -181,11 +181,7 @@ export class WyomingConnection {
       send: (type, data) => this.#send(type, data),
       sendAudio: (format, samples) => this.#sendAudio(format, samples),
       hasRoom: () => !socket.writableNeedDrain,
-      begin() {
-        const work = new EventEmitter();
-        onWork(work);
-        return () => void work.emit('close');
-      },
+      begin: beginWork,
       spoken: (of) => onExchange(speechExchange(of, this.#clientIp)),
     });
   }
@@ -199,10 +195,9 @@ export class WyomingConnection {
   }
 
   #begin(): void {
-    const { places, live, limits, onWork } = this.#options;
+    const { places, live, limits, beginWork } = this.#options;
     const network = this.#network;
     if (!places.makeRoom({ network })) throw tooManySessions();
-    const work = new EventEmitter();
     const asked = this.#request ?? parseTranscribe({});
     const transcription = new Transcription({
       id: newRequestId(),
@@ -228,8 +223,7 @@ export class WyomingConnection {
       giveUp: (why) => this.#fail(why),
     };
     places.take(session);
-    this.#current = { transcription, work, leave: () => places.release(session) };
-    onWork(work);
+    this.#current = { transcription, leave: () => places.release(session), end: beginWork() };
   }
 
   async #finish(transcription: Transcription): Promise<void> {
@@ -246,7 +240,7 @@ export class WyomingConnection {
     over?.leave();
     this.#released = this.#released.then(async () => {
       await over?.transcription[Symbol.asyncDispose]();
-      over?.work.emit('close');
+      over?.end();
     });
     return this.#released;
   }

@@ -2,6 +2,7 @@
  * A server for Wyoming, the protocol in which Home Assistant asks for transcriptions and speech. It has no keys and no
  * encryption, so it is for a network that is trusted.
  */
+import { EventEmitter } from 'node:events';
 import { createServer, type Server } from 'node:net';
 import { boundConnections } from '../../limits/connections.ts';
 import type { RoutableModel } from '../../transcription/routing.ts';
@@ -24,7 +25,15 @@ export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
   const begin = boundConnections(server, { maxConnections: deps.limits.connections, sparedMs });
   server.on('connection', (socket) => {
     if (socket.destroyed) return; // `boundConnections` has refused it
-    const connection = new WyomingConnection({ ...deps, socket, onWork: (work) => begin({ socket }, work) });
+    const connection = new WyomingConnection({
+      ...deps,
+      socket,
+      beginWork() {
+        const work = new EventEmitter();
+        begin({ socket }, work);
+        return () => void work.emit('close');
+      },
+    });
     open.add(connection);
     void connection.closed.then(() => open.delete(connection));
   });
