@@ -5,6 +5,7 @@
  * a client is never left with an open one.
  */
 
+import { EventEmitter, once } from 'node:events';
 import { onAbort } from '../abort.ts';
 import type { LiveFormat } from '../audio/live/encodings.ts';
 import type { Hold } from '../engine/slot.ts';
@@ -166,7 +167,10 @@ class Response {
   readonly #options: ResponseOptions;
   readonly #startedAt = performance.now();
   readonly #items: Item[] = [];
-  readonly #sentences = new Sentences();
+  /** The sentences that wait to be spoken; `more` is emitted with new ones, and when the last one is there. */
+  readonly #sentences: string[] = [];
+  readonly #writing = new EventEmitter();
+  #isWritten = false;
   readonly #spoken = createSpokenText();
   readonly #calls: ToolCall[] = [];
   readonly #stages: Stages = {
@@ -258,7 +262,8 @@ class Response {
       stage.endMs = this.#sinceMs();
       stage.bytesOut = this.#characters;
     } finally {
-      this.#sentences.end(request.isSpoken ? this.#spoken.end() : []);
+      this.#isWritten = true;
+      this.#addSentences(this.#spoken.end());
     }
   }
 
@@ -271,7 +276,7 @@ class Response {
         if (part) part.text = (part.text ?? '') + event.text;
         this.#characters += event.text.length;
         await this.#emit({ type: 'text', ...message, text: event.text });
-        if (request.isSpoken) this.#sentences.add(this.#spoken.push(event.text));
+        if (request.isSpoken) this.#addSentences(this.#spoken.push(event.text));
         return;
       }
       case 'call': {
@@ -299,7 +304,7 @@ class Response {
     const { request, speech, speechModel, voiceOf } = this.#options;
     if (!request.isSpoken) return;
     const voice = { model: speechModel, name: await voiceOf(request.voice), speed: request.speed };
-    for await (const sentence of this.#sentences.all(signal)) {
+    for await (const sentence of this.#allSentences(signal)) {
       const stage = this.#stages.speech ?? this.#begin('speech', 0);
       stage.bytesIn += Buffer.byteLength(sentence);
       this.#message?.playback.begin(sentence);
@@ -312,6 +317,21 @@ class Response {
         await this.#emit({ type: 'audio', ...this.#message, audio });
       }
       stage.endMs = this.#sinceMs();
+    }
+  }
+
+  #addSentences(sentences: readonly string[]): void {
+    this.#sentences.push(...sentences);
+    this.#writing.emit('more');
+  }
+
+  async *#allSentences(signal: AbortSignal): AsyncGenerator<string> {
+    for (;;) {
+      signal.throwIfAborted();
+      const next = this.#sentences.shift();
+      if (next !== undefined) yield next;
+      else if (this.#isWritten) return;
+      else await once(this.#writing, 'more', { signal }).catch(() => signal.throwIfAborted());
     }
   }
 
@@ -374,36 +394,5 @@ class Response {
 
   #sinceMs(): number {
     return performance.now() - this.#startedAt;
-  }
-}
-
-/** The sentences that wait to be spoken. */
-class Sentences {
-  readonly #waiting: string[] = [];
-  #isOver = false;
-  #wake: () => void = () => undefined;
-
-  add(sentences: readonly string[]): void {
-    this.#waiting.push(...sentences);
-    this.#wake();
-  }
-
-  end(sentences: readonly string[]): void {
-    this.#isOver = true;
-    this.add(sentences);
-  }
-
-  async *all(signal: AbortSignal): AsyncGenerator<string> {
-    using _stopping = onAbort(signal, () => this.#wake());
-    while (true) {
-      signal.throwIfAborted();
-      const next = this.#waiting.shift();
-      if (next !== undefined) yield next;
-      else if (this.#isOver) return;
-      else
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-    }
   }
 }

@@ -2,8 +2,7 @@
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import { checked } from '../checked.ts';
-import { hasMoreValues } from '../json-values.ts';
+import { checked, hasMoreValues } from '../checked.ts';
 import {
   betaSessionUpdate,
   fromBeta,

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
 import { addChunk } from '../../http/upload/request-body.ts';
 import type { Budgets } from '../../limits/budgets.ts';
-import { hasMoreValues } from '../json-values.ts';
+import { hasMoreValues } from '../checked.ts';
 
 /** The version of the protocol that is spoken. */
 const VERSION = '1.10.2';
