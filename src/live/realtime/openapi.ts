@@ -44,18 +44,14 @@ export const livePaths = (): ZodOpenApiPathsObject =>
         responses: { 200: json('the secret', clientSecretSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
       },
     },
-    '/v1/realtime/transcription_sessions': {
-      post: {
-        summary: 'the same in the form of OpenAI’s beta, with flat fields',
-        body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
-        responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
-      },
-    },
-    '/v1/realtime/sessions': {
-      post: {
-        summary: 'the same for a conversation, in the form of OpenAI’s beta',
-        body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
-        responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
-      },
-    },
+    '/v1/realtime/transcription_sessions': beta('the same in the form of OpenAI’s beta, with flat fields'),
+    '/v1/realtime/sessions': beta('the same for a conversation, in the form of OpenAI’s beta'),
   });
+
+const beta = (summary: string) => ({
+  post: {
+    summary,
+    body: bodyOf('application/json', transcriptionSessionRequest, {}, { required: false }),
+    responses: { 200: json('the secret', betaSessionSchema), 413: TOO_LARGE, 415: UNSUPPORTED },
+  },
+});
