@@ -15,7 +15,6 @@ import {
   type Beginning,
   type ConversationState,
   firstConversation,
-  fromBetaConversation,
   updatedConversation,
 } from './conversation-settings.ts';
 import { newId } from './server-events.ts';
@@ -75,7 +74,7 @@ export function clientSecretRoutes(deps: ClientSecretDeps): RouteRow[] {
     secret('client_secrets', read),
     secret('transcription_sessions', (body) => readBeta(body, null)),
     secret('sessions', (body) =>
-      readBeta(body, updatedConversation(firstConversation(null), fromBetaConversation(body))),
+      readBeta(body, updatedConversation(firstConversation(null), { session: body, beta: true })),
     ),
   ];
 }
@@ -115,7 +114,9 @@ function read(body: unknown): Asked {
   const { session, expires_after: expires } = checked(clientSecretRequest, body, []);
   const sent: unknown = Object(body).session;
   const conversation =
-    session?.type === 'realtime' ? updatedConversation(firstConversation(null), sent) : null;
+    session?.type === 'realtime'
+      ? updatedConversation(firstConversation(null), { session: sent, beta: false })
+      : null;
   return { beta: false, update: session ?? {}, seconds: expires?.seconds ?? LIFETIME.usual, conversation };
 }
 

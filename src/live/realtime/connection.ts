@@ -18,7 +18,7 @@ import type { LiveSession, LiveStatus } from '../../limits/live-places.ts';
 import { type LiveDeps, type LiveEvent, openLiveSession } from '../../transcription/live/live-session.ts';
 import { type ClientEvent, receivedEvent, unknownEvent } from './client-events.ts';
 import { ConversationSession, type ConversationSessionOptions } from './conversation-session.ts';
-import { type ConversationState, conversationAfter, firstConversation } from './conversation-settings.ts';
+import { type ConversationState, firstConversation, updatedConversation } from './conversation-settings.ts';
 import { errorEvent, newId, type ServerEvent, toServerEvents } from './server-events.ts';
 import {
   asServed,
@@ -251,7 +251,7 @@ export class RealtimeConnection implements LiveSession {
   async #update(event: ClientEvent & { type: 'update' }): Promise<void> {
     const { live } = this.#options;
     const conversation = this.#becomesConversation(event)
-      ? conversationAfter(this.#conversation?.state ?? firstConversation(null), event)
+      ? updatedConversation(this.#conversation?.state ?? firstConversation(null), event)
       : null;
     const begins = conversation !== null && this.#conversation === null;
     const next = updated(begins ? firstHeard(this.#state) : this.#state, event.update);

@@ -130,9 +130,16 @@ export interface Beginning {
   conversation: ConversationState | null;
 }
 
-/** @throws GatewayError `invalid_value` that names the field */
-export function updatedConversation(state: ConversationState, session: unknown): ConversationState {
-  const sent = checked(conversationUpdate, session);
+/**
+ * The state after an update.
+ * @param beta whether `session` has the flat shape of the beta
+ * @throws GatewayError `invalid_value` that names the field
+ */
+export function updatedConversation(
+  state: ConversationState,
+  { session, beta }: { session: unknown; beta: boolean },
+): ConversationState {
+  const sent = checked(conversationUpdate, beta ? fromBetaConversation(session) : session);
   const first = firstConversation(state.model);
   return {
     ...withAnswer(state, sent, first),
@@ -142,12 +149,6 @@ export function updatedConversation(state: ConversationState, session: unknown):
     prompt: or(sent.prompt, state.prompt, first.prompt),
   };
 }
-
-/** The state after an update in either shape. @throws GatewayError `invalid_value` that names the field */
-export const conversationAfter = (
-  state: ConversationState,
-  { session, beta }: { session: unknown; beta: boolean },
-): ConversationState => updatedConversation(state, beta ? fromBetaConversation(session) : session);
 
 /** The state with what is sent of how to answer. What is null is as in `first`. */
 function withAnswer(state: ConversationState, sent: Answer, first: ConversationState): ConversationState {
@@ -207,7 +208,7 @@ function toRetention({ truncation: sent }: ConversationState): Retention | null 
 }
 
 /** The beta's fields in the shape of the API. @param session as it was sent */
-export function fromBetaConversation(session: unknown): object {
+function fromBetaConversation(session: unknown): object {
   const sent = Object(session) as Record<string, unknown>;
   const formats: Readonly<Record<string, object>> = BETA_FORMATS;
   const name = sent.output_audio_format;
