@@ -108,7 +108,7 @@ function meanOf(spans: SpanSound[], language: string): DetectedLanguage {
 }
 
 /** The chunk with spans of speech that have no pauses; of voice activity they may have short ones. */
-function cutAtPauses(chunk: Chunk): Chunk {
+export function cutAtPauses(chunk: Chunk): Chunk {
   const { samples } = chunk;
   const at = (sec: number) => sampleInChunk(chunk, sec);
   const speech = chunk.speech.flatMap((span) =>

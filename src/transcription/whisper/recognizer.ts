@@ -14,7 +14,7 @@ import {
   withoutText,
 } from '../recognizer.ts';
 import { beginsUnspaced, textOf, toSegments, type UnnumberedSegment, type Word } from '../segment.ts';
-import { type Chunk, sampleInChunk, speechSecOf, withSilences } from '../speech/chunks.ts';
+import { type Chunk, sampleInChunk, speechSecOf, splitChunk, withSilences } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
@@ -31,7 +31,7 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
-import { detectPerSpan, piecesByLanguage } from './language-changes.ts';
+import { cutAtPauses, detectPerSpan, piecesByLanguage } from './language-changes.ts';
 import { audibleSec, betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
 
@@ -69,16 +69,17 @@ export const recognizer: Recognizer = {
     const whole = await recognizeAs(lane, chunk, detection.sound, request);
     const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
-    if (detection.suspect === undefined && !isUnsure) return whole;
+    if (detection.suspect === undefined && !isUnsure) return withLeftOut(lane, chunk, whole, request);
     const [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, isUnsure }, request);
-    if (first === undefined) return whole;
+    if (first === undefined) return withLeftOut(lane, chunk, whole, request);
     if (others.length > 0) {
       const pieces = [first, ...others].map((piece) => piece.chunk);
       return inSeveralLanguages(lane, pieces, request);
     }
     const { detected } = first;
     const isOther = isUnsure && detected.language !== whole.detected.language;
-    return isOther ? recognizeIn(lane, chunk, { detected, isEncoded: false }, request) : whole;
+    const right = isOther ? await recognizeIn(lane, chunk, { detected, isEncoded: false }, request) : whole;
+    return withLeftOut(lane, chunk, right, request);
   },
 
   async align(lane, chunk, said) {
@@ -88,13 +89,18 @@ export const recognizer: Recognizer = {
   },
 };
 
+interface Recognized extends Recognition {
+  /** Speech of the chunk without any word of its text, as pieces of it. */
+  leftOut?: Chunk[];
+}
+
 /** What is said in a chunk, or a piece of one, that is in one language. */
 async function recognizeIn(
   lane: Lane,
   chunk: Chunk,
   { detected, first, isEncoded }: ChunkLanguage & Pick<Decoding, 'isEncoded'>,
   request: ChunkRequest,
-): Promise<Recognition> {
+): Promise<Recognized> {
   const { language } = detected;
   const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
   if (together === 'silence') return { detected, sentences: [] };
@@ -109,8 +115,11 @@ async function recognizeIn(
   if (together === 'repetition')
     return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
   const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
+  const leftOut =
+    request.language === undefined && !request.draft ? await spansLeftOut(lane, chunk, said) : [];
   return {
     detected,
+    leftOut,
     ...textIn(together, chunk, language, request),
     ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
   };
@@ -122,7 +131,7 @@ async function recognizeAs(
   chunk: Chunk,
   sound: LanguageGuess,
   request: ChunkRequest,
-): Promise<Recognition> {
+): Promise<Recognized> {
   const chosen = await chooseLanguage(lane, chunk, request, sound);
   return recognizeIn(lane, chunk, { ...chosen, isEncoded: true }, request);
 }
@@ -132,7 +141,8 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
   const all: ChunkRecognition[] = [];
   for (const chunk of pieces) {
     const sound = await languageBySound(lane, chunk, request);
-    all.push({ chunk, ...(await recognizeAs(lane, chunk, sound, request)) });
+    const piece = await recognizeAs(lane, chunk, sound, request);
+    all.push({ chunk, ...(await withLeftOut(lane, chunk, piece, request)) });
   }
   const spoken = all.map(({ detected, sentences, chunk }) => ({
     detected,
@@ -143,6 +153,35 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
     spoken,
     sentences: all.flatMap(({ sentences }) => sentences),
     dropped: all.flatMap(speechWithoutText),
+  };
+}
+
+/**
+ * Adds what is said in the pieces of a chunk that its text leaves out: Whisper may end a text before what is said in
+ * another language.
+ */
+async function withLeftOut(
+  lane: Lane,
+  chunk: Chunk,
+  { leftOut = [], ...whole }: Recognized,
+  request: ChunkRequest,
+): Promise<Recognition> {
+  const pieces: ChunkRecognition[] = [];
+  for (const piece of leftOut) {
+    const recognition = await recognizer.recognize(lane, piece, request);
+    if (recognition.sentences.length > 0) pieces.push({ chunk: piece, ...recognition });
+  }
+  if (pieces.length === 0) return whole;
+  const spokenIn = (piece: ChunkRecognition) =>
+    piece.spoken ?? [{ detected: piece.detected, seconds: speechSecOf(piece.chunk) }];
+  const added = pieces.flatMap(spokenIn);
+  const rest = added.reduce((sec, { seconds }) => sec - seconds, speechSecOf(chunk));
+  return {
+    ...whole,
+    spoken: [...(whole.spoken ?? [{ detected: whole.detected, seconds: Math.max(0, rest) }]), ...added],
+    sentences: [...whole.sentences, ...pieces.flatMap(({ sentences }) => sentences)].toSorted(
+      (a, b) => a.start - b.start,
+    ),
   };
 }
 
@@ -186,13 +225,30 @@ async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText
   if (said.text === '') return true;
   const words = await alignedWords(lane, chunk, said);
   if (words === 'too long') return true; // a text with broken characters has more tokens than the model wrote for it
-  let sec = 0;
-  for (const { startSec, endSec, samples } of parts) {
-    const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);
-    const partSec = audibleSec(samples);
-    if (isFarTooShort(textOf(inPart), partSec)) sec += partSec;
-  }
+  const without = parts.filter((part) => hasHardlyWords(part, words));
+  const sec = without.reduce((sum, { samples }) => sum + audibleSec(samples), 0);
   return sec >= LEAST_WITHOUT_TEXT_SEC;
+}
+
+/** The speech between pauses that the text leaves out, where it is long enough for a word; each run is a piece. */
+async function spansLeftOut(lane: Lane, whole: Chunk, said: SaidText): Promise<Chunk[]> {
+  const chunk = cutAtPauses(whole);
+  if (chunk.speech.length < 2 || said.text === '') return [];
+  const words = await alignedWords(lane, whole, said);
+  if (words === 'too long') return [];
+  const isLeftOut = splitChunk(chunk, [...chunk.speech.keys()].slice(1)).map((span) =>
+    hasHardlyWords(span, words),
+  );
+  const starts = [...isLeftOut.keys()].filter((at) => at > 0 && isLeftOut[at] !== isLeftOut[at - 1]);
+  if (starts.length === 0) return []; // the text is in all of the speech, or nowhere
+  const runs = splitChunk(chunk, starts).filter((_, i) => isLeftOut[[0, ...starts][i] as number]);
+  return runs.filter(({ samples }) => audibleSec(samples) >= LEAST_WITHOUT_TEXT_SEC);
+}
+
+/** True where the part of a chunk has fewer words than anyone says in the time in which it can be heard. */
+function hasHardlyWords({ startSec, endSec, samples }: Chunk, words: Word[]): boolean {
+  const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);
+  return isFarTooShort(textOf(inPart), audibleSec(samples));
 }
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
