@@ -41,8 +41,16 @@ const operations = SERVED.map(({ method, template }) => ({
 const reading = operations.filter(({ method }) => method === 'get').map(({ path }) => path);
 const changing = operations.filter(({ method }) => method !== 'get');
 
+/** Does the work for each item in the page, some at a time, because most of it is waiting for an answer. */
+const FOR_EACH = `async (items, work) => {
+  const waiting = [...items];
+  const lane = async () => { for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(item); };
+  await Promise.all([lane(), lane(), lane(), lane()]);
+}`;
+
 /** Runs in the page: tries to read each path, and returns what it has come to know. */
 const READ = `async ([base, paths]) => {
+  const forEach = ${FOR_EACH};
   const refused = (text) => text.startsWith('{"error":{"kind":"forbidden"') || text.startsWith('{"error":{"kind":"unauthorized"');
   const learned = [];
   const settled = (element, good) => new Promise((resolve) => {
@@ -52,7 +60,7 @@ const READ = `async ([base, paths]) => {
     document.body.append(element);
   });
   const make = (tag, fields) => Object.assign(document.createElement(tag), fields);
-  for (const path of paths) {
+  await forEach(paths, async (path) => {
     const url = base + path;
     for (const options of [{}, { mode: 'no-cors' }, { credentials: 'include' }, { mode: 'no-cors', credentials: 'include' }, { headers: { Authorization: 'Bearer x' } }]) {
       try {
@@ -71,7 +79,7 @@ const READ = `async ([base, paths]) => {
       events.onopen = events.onmessage = () => { learned.push('events ' + path); events.close(); resolve(); };
       events.onerror = () => { events.close(); resolve(); };
     });
-  }
+  });
   await new Promise((resolve) => {
     const socket = new WebSocket(base.replace('http', 'ws') + paths[0]);
     socket.onopen = () => { learned.push('socket'); resolve(); };
@@ -86,9 +94,10 @@ const READ = `async ([base, paths]) => {
 
 /** Runs in the page: tries to make each request that changes something. */
 const CHANGE = `async ([base, operations]) => {
+  const forEach = ${FOR_EACH};
   const refused = (text) => text.startsWith('{"error":{"kind":"forbidden"') || text.startsWith('{"error":{"kind":"unauthorized"');
   const learned = [];
-  for (const { method, path } of operations) {
+  await forEach(operations, async ({ method, path }) => {
     const url = base + path;
     for (const options of [{ mode: 'no-cors' }, {}, { headers: { 'Content-Type': 'application/json' } }, { headers: { 'HX-Request': 'true' } }]) {
       const body = options.headers?.['Content-Type'] ? '{"key":"payload","value":"on"}' : new URLSearchParams({ key: 'payload', value: 'on' });
@@ -97,7 +106,7 @@ const CHANGE = `async ([base, operations]) => {
         if (text !== '' && !refused(text)) learned.push('fetch ' + method + path);
       } catch {}
     }
-    if (method !== 'post') continue;
+    if (method !== 'post') return;
     navigator.sendBeacon(url, new URLSearchParams({ key: 'payload', value: 'on' }));
     for (const enctype of ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/plain']) {
       const frame = document.body.appendChild(Object.assign(document.createElement('iframe'), { name: 'f' + Math.random() }));
@@ -110,7 +119,7 @@ const CHANGE = `async ([base, operations]) => {
       try { const text = frame.contentDocument?.body.textContent; if (text && !refused(text)) learned.push('form ' + path); } catch {}
       frame.remove();
     }
-  }
+  });
   return learned;
 }`;
 
