@@ -1,19 +1,16 @@
 /**
- * The page of the API in a real browser. A reader who changes nothing, and only chooses a file where one is asked for,
- * gets an answer from every operation.
+ * The page of the API in a real browser. test/deep/api-page.test.ts executes every operation there, and
+ * test/http/openapi.test.ts asks as the examples do.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { head, startHostileUpstream } from '../faults/hostile-upstream.ts';
 import { type Gateway, startGateway, toneWav, until } from '../http/harness.ts';
-import { execute, executeEveryOperation, shown, toggle } from './api-page.ts';
-import { violations } from './axe.ts';
+import { execute, shown, toggle } from './api-page.ts';
+import { assertUsable, violations } from './axe.ts';
 import { browserOfFile, openPage, tooWide } from './browser.ts';
 
 const browser = await browserOfFile();
-
-test('Execute is answered on every operation with nothing but what it needs', (t) =>
-  executeEveryOperation(t, browser, 'light'));
 
 test('a form sends what was chosen and nothing else, and a list as several fields', async () => {
   await using gateway = await startGateway();
@@ -156,7 +153,7 @@ test('what has the focus, and what was scrolled to, stays so when Swagger UI com
   assert(nearest < 1, `the nearest operation is ${nearest} px from where one was`);
 });
 
-test('axe-core finds no violation on the page of the API, and it does not scroll sideways, in both themes and on a phone', async () => {
+test('axe-core finds no violation on the page of the API, and it does not scroll sideways', async () => {
   await using gateway = await startGateway();
   await using open = await openPage(browser, `${gateway.base}/docs`);
   const { page } = open;
@@ -165,13 +162,5 @@ test('axe-core finds no violation on the page of the API, and it does not scroll
     if (/transcriptions|completions|\/asr|captures\/\{requestId\}$/.test(name)) await toggle(block);
   assert(operations[0]);
   assert.equal(await execute(operations[0].block), '200');
-  for (const width of [1440, 390]) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      const scene = `${colorScheme}, ${width} px`;
-      assert.deepEqual(await violations(page), [], scene);
-      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width, scene);
-    }
-  }
+  await assertUsable(page, 'the page of the API');
 });

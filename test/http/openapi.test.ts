@@ -148,6 +148,67 @@ test('too many wrong keys, and a model that cannot be found, have the headers th
   await assertDescribed(gateway, refused, 'get /v1/models/{id}', ['Retry-After']);
 });
 
+/** The operations that no such request succeeds with, and their answers. */
+const REFUSED = new Map([['get /v1/realtime', 426]]);
+/** Runs last, because others need what it deletes. */
+const LAST = 'post /admin/api/observability/clear-payload';
+
+test('every operation answers a request with the example of its description, and with nothing but what it needs', async () => {
+  await using upstream = await startHostileUpstream();
+  upstream.behave(wholeAnswer('{"data": []}', '200 OK', { 'Content-Type': 'application/json' }));
+  const { url } = upstream;
+  await using gateway = await startGateway({
+    env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url, SVC_OBS_PAYLOAD_ENABLED: '1' },
+  });
+  const headers = { 'X-Request-ID': 'my-request' };
+  assert.equal((await post(gateway, form(toneWav(1)), { headers })).status, 200);
+  const capture = `${gateway.base}/admin/captures/my-request`;
+  await until('the request is captured', async () => (await fetch(capture)).status === 200);
+  const { paths } = await json(await fetch(`${gateway.base}/openapi.json`));
+  const operations = Object.entries<any>(paths).flatMap(([path, methods]) =>
+    Object.entries<any>(methods).map(([method, operation]) => ({ name: `${method} ${path}`, operation })),
+  );
+  operations.sort((a, b) => Number(a.name === LAST) - Number(b.name === LAST));
+  const unexpected: string[] = [];
+  for (const { name, operation } of operations.filter((one) => one.operation['x-internal'] !== true)) {
+    const response = await fetch(...requestOf(gateway, name, operation));
+    const body = await response.text();
+    const isWell = response.status === (REFUSED.get(name) ?? 200) || response.status === 204;
+    if (!isWell) unexpected.push(`${name}: ${response.status} ${body.slice(0, 200)}`);
+  }
+  assert(operations.length > 40, `${operations.length} operations`);
+  assert.deepEqual(unexpected, []);
+});
+
+/** A request with the examples of what an operation requires: parameters, and the body in its first content type. */
+function requestOf({ base }: Gateway, name: string, operation: any): [string, RequestInit] {
+  const [verb = '', template = ''] = name.split(' ');
+  const method = verb.toUpperCase();
+  let path = template;
+  const query = new URLSearchParams();
+  for (const { in: place, name: key, required, example } of operation.parameters ?? []) {
+    if (place === 'path') path = path.replace(`{${key}}`, encodeURIComponent(example));
+    if (place === 'query' && required) query.set(key, example);
+  }
+  const url = `${base}${path}?${query}`;
+  const [[type, media] = []] = Object.entries<any>(operation.requestBody?.content ?? {});
+  if (type === undefined) return [url, { method }];
+  const body = bodyOf(type, media);
+  return [url, { method, body, ...(typeof body === 'string' && { headers: { 'Content-Type': type } }) }];
+}
+
+function bodyOf(type: string, { example, schema }: any): FormData | string | URLSearchParams {
+  if (type === 'application/json') return JSON.stringify(example);
+  const required: string[] = schema.required ?? [];
+  const fields = Object.entries<string>(example ?? {}).filter(([key]) => required.includes(key));
+  if (type === 'application/x-www-form-urlencoded') return new URLSearchParams(fields);
+  const data = new FormData();
+  for (const [key, value] of fields) data.append(key, value);
+  for (const key of required.filter((key) => schema.properties[key]?.format === 'binary'))
+    data.append(key, new Blob([new Uint8Array(toneWav(1))]), 'clip.wav');
+  return data;
+}
+
 test('the page at /docs is voxgate’s, its policy allows nothing inline, and of Swagger UI only what it needs is served', async () => {
   await using gateway = await startGateway();
   const page = await fetch(`${gateway.base}/docs`);
