@@ -12,8 +12,6 @@ import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gate
 import { until } from '../until.ts';
 import { browserHearing, clipboard, launchBrowser, openPage, press } from './browser.ts';
 
-/** When this names a folder, pictures are taken there. */
-const SHOTS = process.env.VOXGATE_SCREENSHOTS;
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-test-'));
 const speech = join(dir, 'speech.wav');
 const STARTED = 'input_audio_buffer.speech_started';
@@ -33,46 +31,34 @@ function received(page: Page): Received[] {
   return events;
 }
 
-for (const [colorScheme, width] of [
-  ['light', 1280],
-  ['dark', 1280],
-  ['light', 360],
-] as const) {
-  test(`what is said into the microphone becomes text, and stop gives the last: ${colorScheme}, ${width} px`, async (t) => {
-    if (!needsWeights(t)) return;
-    await using gateway = await startRealGateway();
-    await gateway.app.preload(MODEL);
-    await using open = await openPage(browser, `${gateway.base}/playground#live`, {
-      colorScheme,
-      viewport: { width, height: 900 },
-    });
-    const { page } = open;
-    const events = received(page);
-    const last = (type: string) => events.findLast((event) => event.type === type);
-    await press(page, 'Live');
-    await status(page, 'Listening.');
-    await page.locator('#live-finals li').first().waitFor({ timeout: 60_000 });
-    if (SHOTS !== undefined) {
-      await page.locator('#live-partials p').first().waitFor({ timeout: 60_000 });
-      await page.screenshot({ path: join(SHOTS, `live-${colorScheme}-${width}.png`), fullPage: true });
-    }
-    const count = events.length;
-    await until('more is said', () => events.slice(count).some(({ type }) => type === STARTED), 60_000);
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
-    const { item_id: lastId } = last(STARTED) as Received;
-    await press(page, 'Stop live');
-    await status(page, 'Stopped.');
-    const completed = events.filter(({ type }) => type === COMPLETED);
-    assert(
-      completed.some(({ item_id }) => item_id === lastId),
-      'the last text came after stop',
-    );
-    const texts = completed.map(({ transcript }) => transcript.trim()).filter((text) => text !== '');
-    assert.deepEqual(await page.locator('#live-finals .said').allInnerTexts(), texts);
-    assert.match(plain(texts.join(' ')), /fellow americans|your country/);
-    assert.match(await page.locator('#live-finals .note').first().innerText(), /^\d+ ms after/);
-  });
-}
+test('what is said into the microphone becomes text, and stop gives the last', async (t) => {
+  if (!needsWeights(t)) return;
+  await using gateway = await startRealGateway();
+  await gateway.app.preload(MODEL);
+  await using open = await openPage(browser, `${gateway.base}/playground#live`);
+  const { page } = open;
+  const events = received(page);
+  const last = (type: string) => events.findLast((event) => event.type === type);
+  await press(page, 'Live');
+  await status(page, 'Listening.');
+  await page.locator('#live-finals li').first().waitFor({ timeout: 60_000 });
+  const count = events.length;
+  await until('more is said', () => events.slice(count).some(({ type }) => type === STARTED), 60_000);
+  const { item_id: lastId } = last(STARTED) as Received;
+  await press(page, 'Stop live');
+  await status(page, 'Stopped.');
+  const completed = events.filter(({ type }) => type === COMPLETED);
+  assert(
+    completed.some(({ item_id }) => item_id === lastId),
+    'the last text came after stop',
+  );
+  const texts = completed.map(({ transcript }) => transcript.trim()).filter((text) => text !== '');
+  assert.deepEqual(await page.locator('#live-finals .said').allInnerTexts(), texts);
+  assert.match(plain(texts.join(' ')), /fellow americans|your country/);
+  assert.match(await page.locator('#live-finals .note').first().innerText(), /^\d+ ms after/);
+  await page.setViewportSize({ width: 360, height: 900 });
+  assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 360);
+});
 
 test('words that may change are gray, and a finished text is black and replaces them', async () => {
   await using gateway = await startGateway();
