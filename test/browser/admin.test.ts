@@ -1,7 +1,6 @@
 /** The dashboard runs in a real browser: these tests say what a person sees of the gateway there and can do to it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Page, Response } from 'playwright-core';
 import { GatewayError } from '../../src/errors.ts';
@@ -9,16 +8,31 @@ import { type Admin, exchange, liveUp, startAdmin } from '../http/admin-fixture.
 import { until } from '../until.ts';
 import { browserOfFile, openPage, press } from './browser.ts';
 
-/** When this names a folder, the pictures of the docs are taken there. */
-const SHOTS = process.env.VOXGATE_SCREENSHOTS;
-
 const browser = await browserOfFile();
 
-async function dashboard(admin: Admin, options = {}) {
-  const open = await openPage(browser, `${admin.base}/admin`, options);
+async function dashboard(admin: Admin) {
+  const open = await openPage(browser, `${admin.base}/admin`);
   await open.page.getByText('Inference slot').waitFor();
   await open.page.getByRole('switch').first().waitFor();
   return open;
+}
+
+/** The same under a clock that `poll` puts forward. */
+async function clocked(admin: Admin) {
+  const open = await dashboard(admin);
+  await open.page.clock.install();
+  await open.page.reload();
+  await open.page.getByRole('switch').first().waitFor();
+  return open;
+}
+
+/** Lets the page ask again for everything at once, as it does within 5 s, and draw this part. */
+async function poll(page: Page, part: string) {
+  const asked = page.waitForRequest((request) => request.url().endsWith(`/fragments/${part}`));
+  await page.clock.fastForward(5500);
+  const answer = await (await asked).response();
+  await answer?.finished();
+  await page.waitForTimeout(100);
 }
 
 const row = (page: Page, id: string) => page.locator('.models tbody tr').filter({ hasText: id }).first();
@@ -109,7 +123,7 @@ test('the switches turn instruments on and off', async () => {
 test('captures are all deleted after a question', async () => {
   await using admin = await startAdmin();
   admin.captured.add('one').add('two');
-  await using open = await dashboard(admin);
+  await using open = await clocked(admin);
   const { page } = open;
   await press(page, 'Delete all captures');
   await press(page, 'Cancel');
@@ -118,7 +132,7 @@ test('captures are all deleted after a question', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Delete all' }).click();
   await page.getByText('2 captures deleted.').waitFor();
   assert.equal(admin.captured.size, 0);
-  await page.waitForTimeout(5500);
+  await poll(page, 'observability');
   assert.equal(await page.getByText('2 captures deleted.').count(), 1, 'outlives a poll');
 });
 
@@ -173,12 +187,12 @@ test('models can be pulled with progress, loaded, and unloaded one by one or all
 test('the slot is stopped after a question, and never the next request by mistake', async () => {
   await using admin = await startAdmin();
   const first = admin.slot.take('asr', 'first');
-  await using open = await dashboard(admin);
+  await using open = await clocked(admin);
   const { page } = open;
   await page.getByText('Busy: speech to text').waitFor();
   await press(page, 'Stop the request that holds the slot');
   const dialog = page.getByRole('dialog');
-  await page.waitForTimeout(1500);
+  await poll(page, 'slot');
   assert(await dialog.isVisible(), 'polling leaves the question alone');
   await dialog.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Stopping the request.').waitFor();
@@ -200,7 +214,7 @@ test('the slot is stopped after a question, and never the next request by mistak
 test('polling takes nothing from the reader', async () => {
   await using admin = await startAdmin();
   for (const id of ['one', 'two', 'three']) admin.metrics.record(exchange({ requestId: id }));
-  await using open = await dashboard(admin);
+  await using open = await clocked(admin);
   const { page } = open;
   await page.locator('.requests code').filter({ hasText: 'two' }).dblclick();
   await page.getByRole('button', { name: 'Unload multilingual-base' }).focus();
@@ -217,11 +231,12 @@ test('polling takes nothing from the reader', async () => {
   })()`);
   admin.metrics.record(exchange({ requestId: 'four', at: new Date(Date.now() + 1000) }));
   await page.locator('.requests tbody tr').first().filter({ hasText: 'four' }).waitFor();
-  await page.waitForTimeout(5500);
+  for (const part of ['models', 'slot']) await poll(page, part);
   assert.equal(await page.evaluate('String(getSelection())'), 'two');
   assert.equal(await focused(page), 'Unload');
   assert.equal(await page.evaluate('announced'), 0);
   admin.models.splice(1, 1);
+  await poll(page, 'models');
   await row(page, 'multilingual-base').waitFor({ state: 'detached' });
   assert.equal(
     await page.evaluate('document.querySelector("#models").contains(document.activeElement)'),
@@ -235,7 +250,7 @@ test('polling takes nothing from the reader', async () => {
 test('the keyboard alone steers the dashboard', async () => {
   await using admin = await startAdmin();
   using hold = admin.slot.take('asr', 'held');
-  await using open = await dashboard(admin);
+  await using open = await clocked(admin);
   const { page } = open;
   await page.getByText('Busy: speech to text').waitFor();
   const tabTo = async (name: string) => {
@@ -260,7 +275,7 @@ test('the keyboard alone steers the dashboard', async () => {
   for (let i = 0; i < 60 && (await focused(page)) !== '2 other models to pull'; i++)
     await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  await page.waitForTimeout(5500); // a poll leaves the fold open
+  await poll(page, 'models'); // which leaves the fold open
   await tabTo('Pull european, 681 MiB');
   await page.keyboard.press('Enter');
   await row(page, 'european').getByRole('progressbar').waitFor();
@@ -339,27 +354,3 @@ test('an API key is asked for once and exchanged for a cookie', async () => {
   await page.getByText('Nothing is running.').waitFor();
   assert.equal(await page.getByText('needs an API key').first().isVisible(), false);
 });
-
-for (const colorScheme of ['light', 'dark'] as const) {
-  if (SHOTS === undefined) continue;
-  test(`a screenshot for the docs is taken: ${colorScheme}`, async () => {
-    await using admin = await lively();
-    using _hold = admin.slot.take('asr', '4f2a9c81d07be356');
-    await using open = await dashboard(admin, { colorScheme, viewport: { width: 1280, height: 1225 } });
-    await drawn(open.page, 'rtf');
-    await open.page.waitForTimeout(2500);
-    await open.page.screenshot({ path: join(SHOTS, `admin-${colorScheme}.png`) });
-  });
-}
-
-async function lively(): Promise<Admin> {
-  const admin = await startAdmin();
-  liveUp(admin);
-  for (const id of ['7b1c', '9d02', 'e41f']) admin.captured.add(id);
-  admin.toggles.payload = true;
-  const turbo = admin.models.find(({ id }) => id === 'multilingual-large-v3-turbo');
-  const what = 'ggml-large-v3-turbo-q8_0.bin';
-  const progress = { phase: 'downloading', what, doneBytes: 312_000_000, totalBytes: 874_188_075 } as const;
-  if (turbo !== undefined) turbo.progress = { id: turbo.id, ...progress };
-  return admin;
-}
