@@ -18,7 +18,7 @@ export interface BadFile {
   /** What is bad about it. */
   name: string;
   bytes: Buffer;
-  /** The one outcome, or those that are acceptable; which of them it is stands in `outcomes.json`. */
+  /** The one outcome, or those that are acceptable; `outcomes.json` says which of them it is. */
   expected: Outcome | readonly Outcome[];
   /** The length of the audio is this at most, in seconds. */
   maxSec?: number;
