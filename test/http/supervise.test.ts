@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../bench/common/gateway.ts';
 import { pauseAfter } from '../../src/cli/supervise.ts';
 import { program } from '../program.ts';
+import { sideBySide } from '../side-by-side.ts';
 import { until } from '../until.ts';
 import { form, json, toneWav } from './harness.ts';
 import {
@@ -249,27 +250,6 @@ test('a server whose supervisor is killed ends too, and its port is free', { ski
   await using _next = await serve({ ...scene.settings, SVC_PORT: String(scene.port) }, SCRIPTED);
 });
 
-test('a server that cannot start is tried again with pauses, and its supervisor can be stopped meanwhile', {
-  skip,
-}, async (t) => {
-  const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  const taken = createServer((_req, res) => res.end());
-  const port = await freePort();
-  taken.listen(port, '127.0.0.1');
-  await once(taken, 'listening');
-  t.after(() => taken.close());
-  await using served = await serve({ SVC_PORT: String(port), SVC_CRASH_DIR: dir }, SUPERVISED);
-  const pauses = () =>
-    [...served.log().matchAll(/started again .*pauseSec=(\d+)/g)].map(([, sec]) => Number(sec));
-  await until('three attempts', () => pauses().length === 3, 3 * LIMIT_MS);
-  assert.deepEqual(pauses(), [0, 1, 2]);
-  served.child.kill('SIGTERM');
-  await served.ended;
-  assert.equal(served.child.exitCode, 0, served.log());
-  assert.deepEqual(readdirSync(dir), [], 'its failures would push out the records of crashes');
-});
-
 test('a setting that only the server can judge ends the supervisor with 2, and that is no crash', {
   skip,
 }, async (t) => {
@@ -296,31 +276,57 @@ function serveImpatiently(t: TestContext) {
   return serve({ SVC_CRASH_DIR: dir }, [...supervisor, ...SCRIPTED, '--child']);
 }
 
-test('a server whose event loop stands still is killed, recorded and started again', { skip }, async (t) => {
-  await using served = await serveImpatiently(t);
-  const first = childOf(served.child.pid ?? 0);
-  const startedAt = performance.now();
-  process.kill(first, 'SIGSTOP'); // it lives, and does nothing
-  const next = () => ![0, first].includes(childOf(served.child.pid ?? 0));
-  await until('another server', next, LIMIT_MS);
-  await until('it answers', () => answers(served.base), LIMIT_MS);
-  t.diagnostic(`from the standstill to the next answer: ${Math.round(performance.now() - startedAt)} ms`);
-  assert.match(served.log(), /error +the event loop of the server has stood still for 5 s: it is killed/);
-  const { crashes } = await json(await fetch(`${served.base}/admin/api/crashes`));
-  assert.deepEqual([crashes.length, crashes[0].signal, crashes[0].pid], [1, 'SIGKILL', first]);
-});
+/** These wait for pauses and heartbeats of whole seconds. */
+sideBySide(() => {
+  test('a server that cannot start is tried again with pauses, and its supervisor can be stopped meanwhile', {
+    skip,
+  }, async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), 'voxgate-supervise-test-'));
+    t.after(() => rmSync(dir, { recursive: true, force: true }));
+    const taken = createServer((_req, res) => res.end());
+    const port = await freePort();
+    taken.listen(port, '127.0.0.1');
+    await once(taken, 'listening');
+    t.after(() => taken.close());
+    await using served = await serve({ SVC_PORT: String(port), SVC_CRASH_DIR: dir }, SUPERVISED);
+    const pauses = () =>
+      [...served.log().matchAll(/started again .*pauseSec=(\d+)/g)].map(([, sec]) => Number(sec));
+    await until('three attempts', () => pauses().length === 3, 3 * LIMIT_MS);
+    assert.deepEqual(pauses(), [0, 1, 2]);
+    served.child.kill('SIGTERM');
+    await served.ended;
+    assert.equal(served.child.exitCode, 0, served.log());
+    assert.deepEqual(readdirSync(dir), [], 'its failures would push out the records of crashes');
+  });
 
-test('a machine that is paused kills no server', { skip }, async (t) => {
-  await using served = await serveImpatiently(t);
-  const server = childOf(served.child.pid ?? 0);
-  for (const pid of [server, served.child.pid ?? 0]) process.kill(pid, 'SIGSTOP');
-  await sleep(8000); // longer than the heartbeats that it may miss
-  for (const pid of [served.child.pid ?? 0, server]) process.kill(pid, 'SIGCONT');
-  const resumedAt = performance.now();
-  await until('some heartbeats', () => performance.now() - resumedAt > 3000, LIMIT_MS);
-  assert.equal(childOf(served.child.pid ?? 0), server, served.log());
-  assert.doesNotMatch(served.log(), /stood still/);
-  assert(await answers(served.base));
+  test('a server whose event loop stands still is killed, recorded and started again', {
+    skip,
+  }, async (t) => {
+    await using served = await serveImpatiently(t);
+    const first = childOf(served.child.pid ?? 0);
+    const startedAt = performance.now();
+    process.kill(first, 'SIGSTOP'); // it lives, and does nothing
+    const next = () => ![0, first].includes(childOf(served.child.pid ?? 0));
+    await until('another server', next, LIMIT_MS);
+    await until('it answers', () => answers(served.base), LIMIT_MS);
+    t.diagnostic(`from the standstill to the next answer: ${Math.round(performance.now() - startedAt)} ms`);
+    assert.match(served.log(), /error +the event loop of the server has stood still for 5 s: it is killed/);
+    const { crashes } = await json(await fetch(`${served.base}/admin/api/crashes`));
+    assert.deepEqual([crashes.length, crashes[0].signal, crashes[0].pid], [1, 'SIGKILL', first]);
+  });
+
+  test('a machine that is paused kills no server', { skip }, async (t) => {
+    await using served = await serveImpatiently(t);
+    const server = childOf(served.child.pid ?? 0);
+    for (const pid of [server, served.child.pid ?? 0]) process.kill(pid, 'SIGSTOP');
+    await sleep(8000); // longer than the heartbeats that it may miss
+    for (const pid of [served.child.pid ?? 0, server]) process.kill(pid, 'SIGCONT');
+    const resumedAt = performance.now();
+    await until('some heartbeats', () => performance.now() - resumedAt > 3000, LIMIT_MS);
+    assert.equal(childOf(served.child.pid ?? 0), server, served.log());
+    assert.doesNotMatch(served.log(), /stood still/);
+    assert(await answers(served.base));
+  });
 });
 
 test('the pauses of a crash loop grow to 30 s', () => {

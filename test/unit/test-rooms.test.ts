@@ -32,7 +32,8 @@ test('unit tests need neither the addon nor weights', () => {
 
 test('every test is written with `test`, imported by name, so that its title is a whole sentence', () => {
   const files = readdirSync(join(ROOT, 'test'), { recursive: true }).map(String);
-  for (const name of files.filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))) {
+  const isTest = (path: string) => path.endsWith('.test.ts') && !path.includes('node_modules');
+  for (const name of files.filter(isTest)) {
     const source = readFileSync(join(ROOT, 'test', name), 'utf8');
     const [, imported = ''] = /^import (.*) from 'node:test';$/m.exec(source) ?? [];
     assert.doesNotMatch(imported, /\b(describe|it|suite)\b|^test\b/, name);
