@@ -4,8 +4,8 @@ import { assertFlat, holdAfter } from './flat.ts';
 
 const skip = process.platform !== 'linux' && '/proc is on Linux only';
 
-test('heap, descriptors and threads are flat over 1,000 requests', { skip }, async (t) => {
-  const held = await holdAfter(1000);
+test('heap, descriptors and threads are flat over 500 requests', { skip }, async (t) => {
+  const held = await holdAfter(500);
   t.diagnostic(JSON.stringify(held));
   assertFlat(held);
 });

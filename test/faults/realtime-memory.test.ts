@@ -49,7 +49,7 @@ test('32 sessions that send messages of almost 16 MiB of telephony take bounded 
       () => clients.every(({ events }) => events.some(({ type }) => type === 'session.updated')),
       120_000,
     );
-    await new Promise((resolve) => setTimeout(resolve, 3000)); // the time in which the messages come in
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // the time in which the messages come in
     // A process of its own asks, because this one is busy with sending.
     const { stdout } = await run('curl', [
       '-s',

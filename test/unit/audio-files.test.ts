@@ -86,6 +86,6 @@ test('a watched file that could not be sent comes once more after a while, and o
   const third = await next(files);
   assert.equal(third.name, 'b.wav');
   const fourth = files.next();
-  setTimeout(() => stop.abort(), 1500);
+  setTimeout(() => stop.abort(), 500);
   assert.equal((await fourth).done, true);
 });
