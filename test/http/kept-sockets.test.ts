@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { freePort } from '../../bench/common/gateway.ts';
 import { program } from '../program.ts';
+import { sideBySide } from '../side-by-side.ts';
 import { until } from '../until.ts';
 import { toneWav } from './harness.ts';
 import { answers, childOf, holdsSlot, SCRIPTED, type Served, SUPERVISED, serve } from './served.ts';
@@ -149,39 +150,42 @@ test('of 400 requests across two restarts and a SIGKILL, only those that the kil
   assert.equal(crashes.length, 1, 'a restart is no crash');
 });
 
-test('clients that come while the old server ends its last request wait for the next one', {
-  skip,
-}, async (t) => {
-  await using scene = await begin(t);
-  const { body, headers } = await clip('sleep 1500');
-  const old = scene.server();
-  const running = ask(scene.port, '/v1/audio/transcriptions', body, headers);
-  await until('it holds the slot', () => holdsSlot(scene.base), LIMIT_MS);
-  scene.child.kill('SIGUSR2');
-  await until('it stops', () => /asked by the supervisor: stopping/.test(scene.log()), LIMIT_MS);
-  const waiting = ask(scene.port, '/v1/models').then((answer) => ({ answer, server: scene.server() }));
-  assert.equal((await running).status, 200);
-  const { answer, server } = await waiting;
-  assert.equal(answer.status, 200);
-  assert.notEqual(server, old, 'the old one has accepted nothing more');
-});
+/** These wait for a transcription, and for a server that never serves. */
+sideBySide(() => {
+  test('clients that come while the old server ends its last request wait for the next one', {
+    skip,
+  }, async (t) => {
+    await using scene = await begin(t);
+    const { body, headers } = await clip('sleep 1500');
+    const old = scene.server();
+    const running = ask(scene.port, '/v1/audio/transcriptions', body, headers);
+    await until('it holds the slot', () => holdsSlot(scene.base), LIMIT_MS);
+    scene.child.kill('SIGUSR2');
+    await until('it stops', () => /asked by the supervisor: stopping/.test(scene.log()), LIMIT_MS);
+    const waiting = ask(scene.port, '/v1/models').then((answer) => ({ answer, server: scene.server() }));
+    assert.equal((await running).status, 200);
+    const { answer, server } = await waiting;
+    assert.equal(answer.status, 200);
+    assert.notEqual(server, old, 'the old one has accepted nothing more');
+  });
 
-test('clients are refused when the next server does not serve in time, and a later one serves again', {
-  skip,
-}, async (t) => {
-  await using scene = await begin(t, [
-    ...program('test/http/impatient-supervisor.ts'),
-    '3000',
-    ...SCRIPTED,
-    '--child',
-  ]);
-  await scene.exchange(() => process.kill(scene.server(), 'SIGKILL'));
-  const stuck = scene.server();
-  const isNode = () => readFileSync(`/proc/${stuck}/cmdline`, 'utf8').includes('--inherits');
-  await until('it is a process of its own', isNode, LIMIT_MS); // before, the supervisor would stand still with it
-  process.kill(stuck, 'SIGSTOP'); // it starts, and never serves
-  await assert.rejects(ask(scene.port, '/v1/models'), { code: 'ECONNRESET' });
-  await until('it serves again', () => answers(scene.base), LIMIT_MS);
-  assert.notEqual(scene.server(), stuck);
-  assert.match(scene.log(), /error +no server has served for 3 s: clients wait no more and are refused/);
+  test('clients are refused when the next server does not serve in time, and a later one serves again', {
+    skip,
+  }, async (t) => {
+    await using scene = await begin(t, [
+      ...program('test/http/impatient-supervisor.ts'),
+      '3000',
+      ...SCRIPTED,
+      '--child',
+    ]);
+    await scene.exchange(() => process.kill(scene.server(), 'SIGKILL'));
+    const stuck = scene.server();
+    const isNode = () => readFileSync(`/proc/${stuck}/cmdline`, 'utf8').includes('--inherits');
+    await until('it is a process of its own', isNode, LIMIT_MS); // before, the supervisor would stand still with it
+    process.kill(stuck, 'SIGSTOP'); // it starts, and never serves
+    await assert.rejects(ask(scene.port, '/v1/models'), { code: 'ECONNRESET' });
+    await until('it serves again', () => answers(scene.base), LIMIT_MS);
+    assert.notEqual(scene.server(), stuck);
+    assert.match(scene.log(), /error +no server has served for 3 s: clients wait no more and are refused/);
+  });
 });
