@@ -120,8 +120,11 @@ test('the official OpenAI package of PyPI hears speech live', async (t) => {
     promisify(execFile)(join(bin, 'python'), [script, `${gateway.base}/v1`, key, model, speech], {
       timeout: 120_000,
     });
+  const [{ stdout }] = await Promise.all([
+    run('right', MODEL),
+    assert.rejects(run('wrong', MODEL), /HTTP 401/),
+    assert.rejects(run('right', 'nonsense'), /unknown_model|nonsense/),
+  ]);
   // How the clip is cut into utterances changes single words, on processors of different kinds, too.
-  assert.match(plain((await run('right', MODEL)).stdout), /fellow americans .*you can do for your country/);
-  await assert.rejects(run('wrong', MODEL), /HTTP 401/);
-  await assert.rejects(run('right', 'nonsense'), /unknown_model|nonsense/);
+  assert.match(plain(stdout), /fellow americans .*you can do for your country/);
 });
