@@ -151,10 +151,3 @@ test('every model that a guide names for transcription is one that the gateway k
   assert(heard.size > 20, [...heard].join(' '));
   for (const name of heard) assert(MODEL_IDS.includes(resolveName(name, {}).id), name);
 });
-
-test('every command of the README’s figures exists as a script', () => {
-  const { scripts } = JSON.parse(read('package.json'));
-  const named = [...read('README.md').matchAll(/npm run (?:--silent )?([\w:]+)/g)];
-  assert(named.length > 0);
-  for (const [, name] of named) assert(scripts[name ?? ''], name);
-});
