@@ -23,7 +23,7 @@ const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests
 const SHARING_DEEP =
   /^test\/deep\/(api-page|bad-files|benches|clients|cuda(-package)?|documents|generated-sounds|image|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
 const SHARING =
-  /^test\/(model\/package-index|native\/(audio-open|changing-file|compute-libraries|crash|environment|patches|refused-threads))\./;
+  /^test\/(model\/package-index|native\/(audio-(open|stereo)|changing-file|compute-libraries|crash|damaged-audio|environment|ffmpeg-search|patches|refused-threads))\./;
 /** These begin first, so that a core does not wait for one of them at the end. */
 const LONGEST = /^test\/deep\/(benches|recipes|schedules)\./;
 /** No file takes half of this. One that hangs ends, and fails. */
