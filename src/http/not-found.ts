@@ -4,7 +4,6 @@
  */
 import type { Request } from 'express';
 import { excerpt, GatewayError } from '../errors.ts';
-import { OWN_AUDIO } from '../proxy/upstream.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
 import { decoded } from './server/request-target.ts';
 
@@ -12,7 +11,7 @@ import { decoded } from './server/request-target.ts';
 const MAX_PARTS = 16;
 
 /** The gateway's own operations, in any spelling that a reader takes for one, and all that is below them. */
-const MEANS_OWN_AUDIO = new RegExp(`^/+v1/+audio/+(${OWN_AUDIO.join('|')})(?![\\w-])`, 'i');
+const MEANS_OWN_AUDIO = /^\/+v1\/+audio\/+(transcriptions|translations|alignments)(?![\w-])/i;
 
 /** True for a path that must not reach the speech upstream, although it is below `/v1/audio`: it was meant for us. */
 export const isOwnAudio = (path: string): boolean => MEANS_OWN_AUDIO.test(decoded(path));

@@ -21,8 +21,8 @@ export const CHAT_PATHS = ['/v1/chat/completions', '/v1/completions', '/v1/embed
 
 export function speechUpstream(config: UpstreamConfig): Upstream {
   const hint = 'start the speech container, or set SVC_TTS_UPSTREAM_URL';
-  const speech = new RegExp(`^/v1/audio/(?!(${OWN_AUDIO.join('|')})(/|$)).`);
-  const takes = (path: string) => speech.test(path);
+  const isOwn = (path: string) => OWN_AUDIO.some((name) => `${path}/`.startsWith(`/v1/audio/${name}/`));
+  const takes = (path: string) => path.startsWith('/v1/audio/') && path !== '/v1/audio/' && !isOwn(path);
   return { ...config, category: 'tts', takes, name: 'speech upstream', hint };
 }
 
