@@ -16,6 +16,12 @@ const FRENCH = { en: 0.01, fr: 0.98, it: 0.01 };
 const MURMUR = { en: 0.6, fr: 0.2, it: 0.2 };
 const UNSURE = { en: 0.2, fr: 0.3, it: 0.5 };
 
+/** One of them a second is a usual pace. */
+const LONG_WORDS =
+  'imagination electricity responsibility administration encyclopedia vocabulary extraordinary communication identification revolutionary university international unbelievable'.split(
+    ' ',
+  );
+
 type Sound = Record<string, number>;
 
 const spanOf = (seconds: number, sound: Sound) => ({
@@ -55,16 +61,19 @@ function spanWithPause(): Chunk {
   return { startSec: 0, endSec: 8.4, silentUntilSec: 10, samples, speech };
 }
 
-/** Hears the spans of the chunk together and apart, in two scripted ways. */
+/**
+ * Hears the spans of the chunk together and apart, in two scripted ways.
+ * @param wordsIn how many words the model writes for these spans, one for each second
+ */
 async function hear(
   together: Sound[],
   apart: Sound[],
   changes: Partial<Parameters<typeof chunkRequest>[0]> = {},
   chunk = threeSpans(),
+  wordsIn = (_spans: string) => Number.POSITIVE_INFINITY,
 ) {
   const calls: string[] = [];
   let encoded = '';
-  const numbers = 'one two three four five six seven eight nine ten eleven twelve thirteen'.split(' ');
   const spansIn = (samples: Float32Array) => [1, 2, 3].filter((number) => samples.includes(number));
   const soundOf = (of: Sound[], samples: Float32Array) => ({
     probabilities: of[(spansIn(samples)[0] ?? 0) - 1],
@@ -78,13 +87,13 @@ async function hear(
         soundOf(together, samples.subarray(startMs * 16, endMs * 16));
       return { ...soundOf(apart, samples), parts: parts.map(inPart) };
     },
-    transcribe: async (samples: Float32Array, { language, again }: ChunkOptions) => {
+    transcribe: async (samples: Float32Array, { language, again, text }: ChunkOptions) => {
       const heard = spansIn(samples).join('');
       assert.equal(again, encoded === heard, 'what was encoded to hear the language is used again');
       encoded = heard;
-      calls.push(`${language} ${heard}`);
-      const count = Math.floor(samples.length / RATE);
-      const words = [...numbers.slice(0, count).map((number) => ` seventy-${number}`), '.'];
+      if (text === undefined) calls.push(`${language} ${heard}`);
+      const count = Math.min(wordsIn(heard), Math.floor(samples.length / RATE));
+      const words = [...LONG_WORDS.slice(0, count).map((long) => ` ${long}`), '.'];
       const tokens = words.map((word, id) => ({
         id,
         bytes: Buffer.from(word),
@@ -174,6 +183,28 @@ test('a chunk of whose language nobody is sure is in that of its spans, each hea
   assert.deepEqual([language, recognition.detected.language, others.length], ['fr', 'fr', 0]);
   const { recognition: agreed } = await hear([UNSURE, UNSURE, UNSURE], [UNSURE, UNSURE, UNSURE]);
   assert.equal(agreed.detected.language, 'it');
+});
+
+test('speech that a text leaves out is recognized by itself, in its own language', async () => {
+  const endsEarly = (spans: string) => (spans === '123' ? 8 : Number.POSITIVE_INFINITY);
+  const spans = [ENGLISH, ENGLISH, ENGLISH];
+  const { calls, recognition, chunk } = await hear(
+    spans,
+    [ENGLISH, ENGLISH, FRENCH],
+    {},
+    threeSpans(),
+    endsEarly,
+  );
+  assert.deepEqual(calls, ['detect 123', 'en 123', 'detect 3', 'fr 3']);
+  const [first, second, ...others] = recognition.sentences;
+  assert.deepEqual([first?.language, second?.language, others.length], ['en', 'fr', 0]);
+  assert(second !== undefined && second.start > 9, 'it is where it was said');
+  assert.equal(recognition.detected.language, 'en');
+  const tally = addLanguage(createLanguageTally(undefined), { ...recognition, chunk });
+  assert(tally.share('fr') > 0.2 && tally.share('en') > tally.share('fr'));
+  const nothing = (spans: string) => (spans === '123' ? 8 : 0);
+  const noise = await hear(spans, spans, {}, threeSpans(), nothing);
+  assert.equal(noise.recognition.sentences.length, 1);
 });
 
 test('a draft and a request with a language look for no change', async () => {
