@@ -16,6 +16,14 @@ const FRENCH = { en: 0.01, fr: 0.98, it: 0.01 };
 const MURMUR = { en: 0.6, fr: 0.2, it: 0.2 };
 const UNSURE = { en: 0.2, fr: 0.3, it: 0.5 };
 
+/** What the model writes. */
+interface Written {
+  /** How many words it writes for these spans, one for each second; all by default. */
+  wordsIn?: (spans: string) => number;
+  /** True where the words of the second of three spans are improbable while it is heard with the others. */
+  isImprobable?: boolean;
+}
+
 /** One of them a second is a usual pace. */
 const LONG_WORDS =
   'imagination electricity responsibility administration encyclopedia vocabulary extraordinary communication identification revolutionary university international unbelievable'.split(
@@ -61,16 +69,13 @@ function spanWithPause(): Chunk {
   return { startSec: 0, endSec: 8.4, silentUntilSec: 10, samples, speech };
 }
 
-/**
- * Hears the spans of the chunk together and apart, in two scripted ways.
- * @param wordsIn how many words the model writes for these spans, one for each second
- */
+/** Hears the spans of the chunk together and apart, in two scripted ways. */
 async function hear(
   together: Sound[],
   apart: Sound[],
   changes: Partial<Parameters<typeof chunkRequest>[0]> = {},
   chunk = threeSpans(),
-  wordsIn = (_spans: string) => Number.POSITIVE_INFINITY,
+  { wordsIn = () => Number.POSITIVE_INFINITY, isImprobable = false }: Written = {},
 ) {
   const calls: string[] = [];
   let encoded = '';
@@ -97,7 +102,7 @@ async function hear(
       const tokens = words.map((word, id) => ({
         id,
         bytes: Buffer.from(word),
-        logprob: -0.01,
+        logprob: isImprobable && heard === '123' && id >= 5 && id < 9 ? -2 : -0.01,
         startMs: id * 1000,
         endMs: (id + 1) * 1000,
       }));
@@ -155,18 +160,20 @@ test('only the span that is least like the language of the chunk is heard before
   assert.deepEqual(calls, ['detect 123', 'en 123', 'detect 3']);
 });
 
+/** The request for a chunk behind 10 s of speech in each of these languages. */
+function after(...spoken: string[]) {
+  const languages = spoken.reduce(
+    (tally, language) => tally.with({ language, probability: 0.9 }, 10),
+    createLanguageTally(undefined),
+  );
+  return { before: async () => ({ ...NO_EARLIER_CHUNKS, languages }) };
+}
+
 test('less doubt is enough where the language has changed before', async () => {
   const [together, apart] = [
     [ENGLISH, MURMUR, ENGLISH],
     [ENGLISH, FRENCH, ENGLISH],
   ];
-  const after = (...spoken: string[]) => {
-    const languages = spoken.reduce(
-      (tally, language) => tally.with({ language, probability: 0.9 }, 10),
-      createLanguageTally(undefined),
-    );
-    return { before: async () => ({ ...NO_EARLIER_CHUNKS, languages }) };
-  };
   const unchanged = await hear(together, apart, after('en', 'en'));
   assert.deepEqual(unchanged.calls, ['detect 123', 'en 123']);
   const { recognition } = await hear(together, apart, after('en', 'fr'));
@@ -185,26 +192,37 @@ test('a chunk of whose language nobody is sure is in that of its spans, each hea
   assert.equal(agreed.detected.language, 'it');
 });
 
-test('speech that a text leaves out is recognized by itself, in its own language', async () => {
+test('speech that a text leaves out is recognized by itself where the language has changed before', async () => {
   const endsEarly = (spans: string) => (spans === '123' ? 8 : Number.POSITIVE_INFINITY);
-  const spans = [ENGLISH, ENGLISH, ENGLISH];
-  const { calls, recognition, chunk } = await hear(
-    spans,
-    [ENGLISH, ENGLISH, FRENCH],
-    {},
-    threeSpans(),
-    endsEarly,
-  );
-  assert.deepEqual(calls, ['detect 123', 'en 123', 'detect 3', 'fr 3']);
+  const together = [ENGLISH, ENGLISH, UNSURE];
+  const apart = [ENGLISH, ENGLISH, FRENCH];
+  const heardAfter = (before: object, wordsIn = endsEarly) =>
+    hear(together, [ENGLISH, ENGLISH, ENGLISH], before, threeSpans(), { wordsIn });
+  const { recognition, chunk } = await hear(together, apart, after('en', 'fr'), threeSpans(), {
+    wordsIn: endsEarly,
+  });
   const [first, second, ...others] = recognition.sentences;
   assert.deepEqual([first?.language, second?.language, others.length], ['en', 'fr', 0]);
   assert(second !== undefined && second.start > 9, 'it is where it was said');
-  assert.equal(recognition.detected.language, 'en');
   const tally = addLanguage(createLanguageTally(undefined), { ...recognition, chunk });
   assert(tally.share('fr') > 0.2 && tally.share('en') > tally.share('fr'));
+  const same = await heardAfter(after('en', 'fr'));
+  assert.deepEqual(same.calls, ['detect 123', 'en 123', 'detect 3', 'detect 3', 'en 3']);
+  assert.equal(same.recognition.sentences.length, 2);
   const nothing = (spans: string) => (spans === '123' ? 8 : 0);
-  const noise = await hear(spans, spans, {}, threeSpans(), nothing);
-  assert.equal(noise.recognition.sentences.length, 1);
+  assert.equal((await heardAfter(after('en', 'fr'), nothing)).recognition.sentences.length, 1);
+  assert.deepEqual((await heardAfter(after('en', 'en'))).calls, ['detect 123', 'en 123', 'detect 3']);
+});
+
+test('a span whose words are improbable is asked for its language where it has changed before', async () => {
+  const doubtful = async (before: object) => {
+    const together = [ENGLISH, ENGLISH, ENGLISH];
+    const apart = [ENGLISH, FRENCH, ENGLISH];
+    const { recognition } = await hear(together, apart, before, threeSpans(), { isImprobable: true });
+    return recognition.sentences.map(({ language }) => language);
+  };
+  assert.deepEqual(await doubtful(after('en', 'fr')), ['en', 'fr', 'en']);
+  assert.deepEqual(await doubtful(after('en', 'en')), ['en']);
 });
 
 test('a draft and a request with a language look for no change', async () => {

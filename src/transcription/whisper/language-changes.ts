@@ -48,7 +48,7 @@ export async function detectPerSpan(lane: Lane, chunk: Chunk, request: ChunkRequ
   return { sound, language, spans, suspect: await suspectOf(spans, language, request) };
 }
 
-async function suspectOf(spans: SpanSound[], language: string, { before }: ChunkRequest) {
+async function suspectOf(spans: SpanSound[], language: string, request: ChunkRequest) {
   const same = ({ probabilities }: SpanSound) => probabilities.get(language) ?? 0;
   const [unlike, ...others] = spans.toSorted((a, b) => same(a) - same(b));
   if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return undefined;
@@ -59,9 +59,18 @@ async function suspectOf(spans: SpanSound[], language: string, { before }: Chunk
     );
   const suspect = [unlike, ...others].find(isOther);
   if (suspect !== undefined) return suspect;
+  return (await hasChangedBefore(unlike, language, request)) ? unlike : undefined;
+}
+
+/** True where a part of the speech before is in other languages than this one. @param span what knows the others */
+export async function hasChangedBefore(
+  { probabilities }: SpanSound,
+  language: string,
+  { before }: ChunkRequest,
+): Promise<boolean> {
   const { languages } = await before();
   const share = (sum: number, other: string) => (other === language ? sum : sum + languages.share(other));
-  return [...unlike.probabilities.keys()].reduce(share, 0) > OTHER_SHARE ? unlike : undefined;
+  return [...probabilities.keys()].reduce(share, 0) > OTHER_SHARE;
 }
 
 /**
@@ -97,7 +106,7 @@ export async function piecesByLanguage(
 }
 
 /** A piece of a chunk, and the language of its spans, each detected by itself. */
-interface Piece {
+export interface Piece {
   chunk: Chunk;
   detected: DetectedLanguage;
 }

@@ -1,20 +1,18 @@
 /** The Whisper family (Radford et al. 2022, arXiv 2212.04356) turns one chunk of speech into sentences. */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
-import { type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
+import { type DecodedSegment, type Lane, type LanguageGuess, NativeError } from '../../engine/types.ts';
 import { tooLong } from '../alignment/placing.ts';
-import { contextFor } from '../decoding.ts';
 import type { ChunkRecognition } from '../lanes.ts';
 import {
   type ChunkRequest,
   type Dropped,
-  GREEDY,
   type Recognition,
   type Recognizer,
   speechWithoutText,
   withoutText,
 } from '../recognizer.ts';
-import { beginsUnspaced, textOf, toSegments, type UnnumberedSegment, type Word } from '../segment.ts';
-import { type Chunk, sampleInChunk, speechSecOf, splitChunk, withSilences } from '../speech/chunks.ts';
+import { toSegments, type UnnumberedSegment } from '../segment.ts';
+import { type Chunk, sampleInChunk, speechSecOf } from '../speech/chunks.ts';
 import { countSyllables, isFarTooShort, isShort, paceOf } from '../speech/speech-rate.ts';
 import { groupsOf } from '../text/sentences.ts';
 import { withLengths } from '../text/word-lengths.ts';
@@ -31,9 +29,16 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
-import { cutAtPauses, detectPerSpan, piecesByLanguage } from './language-changes.ts';
-import { audibleSec, betweenPauses } from './pauses.ts';
+import { detectPerSpan, hasChangedBefore, type Piece, piecesByLanguage } from './language-changes.ts';
+import { betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
+import {
+  alignedWords,
+  doubtsOfSpans,
+  hasDoubtfulWords,
+  lackText,
+  type SpanDoubts,
+} from './text-alignment.ts';
 
 /**
  * Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures.
@@ -46,8 +51,6 @@ const MAX_CHUNK_SEC = 20;
 const MAX_GAP_SEC = 5;
 /** More silence would be encoded for nothing. */
 const KEPT_PAUSE_SEC = 1;
-/** Shorter speech may be a sound, or a word that is aligned with its neighbor. */
-const LEAST_WITHOUT_TEXT_SEC = 1;
 /** Where the language of a chunk is less probable than this, its spans are asked, too, each heard by itself. */
 const SURE_LANGUAGE = 0.8;
 /** The spans of a chunk have lost text together when apart they have this many times as many syllables. */
@@ -66,11 +69,18 @@ export const recognizer: Recognizer = {
     if (language !== undefined)
       return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
     const detection = await detectPerSpan(lane, chunk, request);
-    const whole = await recognizeAs(lane, chunk, detection.sound, request);
+    const whole = await recognizeAs(lane, chunk, detection.sound, request, (segments) =>
+      mayChangeIn(segments, detection, request),
+    );
     const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
-    if (detection.suspect === undefined && !isUnsure) return withLeftOut(lane, chunk, whole, request);
-    const [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, isUnsure }, request);
+    const doubtful = detection.spans[whole.doubtful ?? -1];
+    const suspects = [detection.suspect, doubtful].filter((span) => span !== undefined);
+    let [first, ...others]: Piece[] = [];
+    for (const suspect of isUnsure ? [suspects[0]] : suspects) {
+      [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, suspect, isUnsure }, request);
+      if (first !== undefined) break;
+    }
     if (first === undefined) return withLeftOut(lane, chunk, whole, request);
     if (others.length > 0) {
       const pieces = [first, ...others].map((piece) => piece.chunk);
@@ -89,10 +99,10 @@ export const recognizer: Recognizer = {
   },
 };
 
-interface Recognized extends Recognition {
-  /** Speech of the chunk without any word of its text, as pieces of it. */
-  leftOut?: Chunk[];
-}
+type Recognized = Recognition & SpanDoubts;
+
+/** Whether a text is worth an alignment that shows what in it may be in another language. */
+type MayChange = (segments: DecodedSegment[]) => Promise<boolean>;
 
 /** What is said in a chunk, or a piece of one, that is in one language. */
 async function recognizeIn(
@@ -100,6 +110,7 @@ async function recognizeIn(
   chunk: Chunk,
   { detected, first, isEncoded }: ChunkLanguage & Pick<Decoding, 'isEncoded'>,
   request: ChunkRequest,
+  mayChange?: MayChange,
 ): Promise<Recognized> {
   const { language } = detected;
   const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
@@ -108,21 +119,32 @@ async function recognizeIn(
   const isSlow = !request.draft && (await isSlower(text, chunk, request));
   const parts = isSlow ? partsOf(chunk) : [];
   const said = { text, language, translate: request.translate, again: true, signal: request.signal };
-  if (parts.length > 1 && (await lackText(lane, chunk, parts, said))) {
+  const isDecodedApart = parts.length > 1 && (await lackText(lane, chunk, parts, said));
+  if (isDecodedApart) {
     const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
     if (apart !== null) return { detected, ...joined(apart, language, request) };
   }
   if (together === 'repetition')
     return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
   const isComplete = parts.length > 1 && !isFarTooShort(text, speechSecOf(chunk));
-  const leftOut =
-    request.language === undefined && !request.draft ? await spansLeftOut(lane, chunk, said) : [];
+  const isAsked = !isDecodedApart && !request.translate && (await mayChange?.(together.segments));
   return {
     detected,
-    leftOut,
+    ...(isAsked && (await doubtsOfSpans(lane, chunk, together.segments, said))),
     ...textIn(together, chunk, language, request),
     ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
   };
+}
+
+/** True where the language has changed before, and a span sounds like another one or words are improbable. */
+async function mayChangeIn(
+  segments: DecodedSegment[],
+  { spans: [first, ...others], suspect, language }: Awaited<ReturnType<typeof detectPerSpan>>,
+  request: ChunkRequest,
+): Promise<boolean> {
+  if (first === undefined || others.length === 0) return false;
+  const isDoubtful = suspect !== undefined || hasDoubtfulWords(segments);
+  return isDoubtful && hasChangedBefore(first, language, request);
 }
 
 /** What is said in a chunk that the lane has just encoded, by whose sound its language is chosen. */
@@ -131,9 +153,10 @@ async function recognizeAs(
   chunk: Chunk,
   sound: LanguageGuess,
   request: ChunkRequest,
+  mayChange: MayChange,
 ): Promise<Recognized> {
   const chosen = await chooseLanguage(lane, chunk, request, sound);
-  return recognizeIn(lane, chunk, { ...chosen, isEncoded: true }, request);
+  return recognizeIn(lane, chunk, { ...chosen, isEncoded: true }, request, mayChange);
 }
 
 /** What is said in the pieces of a chunk, as of one. */
@@ -141,7 +164,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
   const all: ChunkRecognition[] = [];
   for (const chunk of pieces) {
     const sound = await languageBySound(lane, chunk, request);
-    const piece = await recognizeAs(lane, chunk, sound, request);
+    const piece = await recognizeAs(lane, chunk, sound, request, async () => true);
     all.push({ chunk, ...(await withLeftOut(lane, chunk, piece, request)) });
   }
   const spoken = all.map(({ detected, sentences, chunk }) => ({
@@ -185,70 +208,10 @@ async function withLeftOut(
   };
 }
 
-/** A text that is said in a chunk. */
-interface SaidText {
-  text: string;
-  language: string;
-  translate: boolean;
-  /** As in `ChunkOptions`. */
-  again: boolean;
-  signal: AbortSignal;
-}
-
-/** The words of the text with their times, or `too long` for a text with more tokens than the model takes at once. */
-async function alignedWords(lane: Lane, chunk: Chunk, said: SaidText): Promise<Word[] | 'too long'> {
-  const { language, translate, again, signal } = said;
-  const text = said.text.trimStart();
-  const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
-  // The model was trained on texts with a space before the first word, too.
-  const spaced = beginsUnspaced(text) ? text : ` ${text}`;
-  const options = { ...GREEDY, times: false, language, translate, again, audioContext, text: spaced };
-  const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
-    if (error instanceof NativeError && error.code === 'text_too_long') return null;
-    throw error;
-  });
-  if (segments === null) return 'too long';
-  return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
-}
-
 /** True for a short text, unless people were found to speak as slowly before. */
 async function isSlower(text: string, chunk: Chunk, { before }: ChunkRequest): Promise<boolean> {
   const speechSec = speechSecOf(chunk);
   return isShort(text, speechSec) && isShort(text, speechSec, (await before()).slowestPace);
-}
-
-/**
- * True where hardly any of the text is said in parts of the chunk that can be heard for so long together. An alignment
- * shows it at a fraction of what it costs to decode the parts.
- */
-async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText): Promise<boolean> {
-  if (said.text === '') return true;
-  const words = await alignedWords(lane, chunk, said);
-  if (words === 'too long') return true; // a text with broken characters has more tokens than the model wrote for it
-  const without = parts.filter((part) => hasHardlyWords(part, words));
-  const sec = without.reduce((sum, { samples }) => sum + audibleSec(samples), 0);
-  return sec >= LEAST_WITHOUT_TEXT_SEC;
-}
-
-/** The speech between pauses that the text leaves out, where it is long enough for a word; each run is a piece. */
-async function spansLeftOut(lane: Lane, whole: Chunk, said: SaidText): Promise<Chunk[]> {
-  const chunk = cutAtPauses(whole);
-  if (chunk.speech.length < 2 || said.text === '') return [];
-  const words = await alignedWords(lane, whole, said);
-  if (words === 'too long') return [];
-  const isLeftOut = splitChunk(chunk, [...chunk.speech.keys()].slice(1)).map((span) =>
-    hasHardlyWords(span, words),
-  );
-  const starts = [...isLeftOut.keys()].filter((at) => at > 0 && isLeftOut[at] !== isLeftOut[at - 1]);
-  if (starts.length === 0) return []; // the text is in all of the speech, or nowhere
-  const runs = splitChunk(chunk, starts).filter((_, i) => isLeftOut[[0, ...starts][i] as number]);
-  return runs.filter(({ samples }) => audibleSec(samples) >= LEAST_WITHOUT_TEXT_SEC);
-}
-
-/** True where the part of a chunk has fewer words than anyone says in the time in which it can be heard. */
-function hasHardlyWords({ startSec, endSec, samples }: Chunk, words: Word[]): boolean {
-  const inPart = words.filter(({ start, end }) => start + end >= 2 * startSec && start + end < 2 * endSec);
-  return isFarTooShort(textOf(inPart), audibleSec(samples));
 }
 
 /** As `decode`, and `silence` too where the text was invented for a sound. */
