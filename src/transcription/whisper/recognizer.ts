@@ -186,7 +186,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
 async function withLeftOut(
   lane: Lane,
   chunk: Chunk,
-  { leftOut = [], ...whole }: Recognized,
+  { leftOut = [], doubtful: _, ...whole }: Recognized,
   request: ChunkRequest,
 ): Promise<Recognition> {
   const pieces: ChunkRecognition[] = [];
