@@ -1,6 +1,7 @@
 /** The reader of recipes knows what a block means, and skips and guesses nothing. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { applyDiff, parseRecipe } from '../recipes/recipe.ts';
 
@@ -61,10 +62,10 @@ for (const [what, source, diff] of [
   test(`a change is refused when its context ${what}`, () => assert.throws(() => applyDiff(source, diff)));
 }
 
-// check:deep follows every recipe; that a change still finds its place is known without that.
+// check:deep follows every recipe; that a change still finds its place, and an import its file, is known without that.
 const ROOT = new URL('../../', import.meta.url).pathname;
 for (const name of readdirSync(`${ROOT}docs/recipes`).filter((entry) => entry.endsWith('.md'))) {
-  test(`the changes of docs/recipes/${name} find their places`, () => {
+  test(`the changes of docs/recipes/${name} find their places, and their imports the files`, () => {
     const files = new Map<string, string>();
     for (const step of parseRecipe(readFileSync(`${ROOT}docs/recipes/${name}`, 'utf8'))) {
       if (step.does === 'create') files.set(step.path, step.text);
@@ -73,5 +74,10 @@ for (const name of readdirSync(`${ROOT}docs/recipes`).filter((entry) => entry.en
       files.set(step.path, applyDiff(source, step.text));
     }
     assert(files.size > 0);
+    for (const [path, text] of files)
+      for (const [, imported = ''] of text.matchAll(/ from '(\.[^']+)';/g)) {
+        const file = join(dirname(path), imported);
+        assert(files.has(file) || existsSync(ROOT + file), `${path} imports ${file}, which is not there`);
+      }
   });
 }
