@@ -42,7 +42,7 @@ export async function provide(deps: ProvisionDeps, wanted: Wanted, work: Work): 
     if (found && 'path' in found) return found.path;
     larger = found?.quantizeFrom ?? null;
     if (!found && !wanted.mayFetch) throw notInstalled(model, deps.dir);
-    // Fetches what is missing, and makes what can be made, while nobody else changes the files of the model.
+    // Nobody else may change the files of the model while it is downloaded or converted.
     return await folder.exclusively(model.id, work, async (alone) => {
       let now = await findOnDisk(deps, wanted, alone);
       if (!now) {

@@ -14,7 +14,7 @@ import { launchBrowser } from './browser.ts';
 const LAPTOP = 1500;
 /** Below this the machine is so busy that a load says more about it than about the page. */
 const TOO_BUSY = 500;
-/** One load is measured among whatever else the machine does. */
+/** Other work on the machine can slow one load down, so the best of some counts. */
 const TRIES = 3;
 
 let browser: Browser;

@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core';
 import { CLIP, shown } from '../browser/api-page.ts';
 import { browserOfFile, openPage } from '../browser/browser.ts';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
-import { form, type Gateway, json, post, startGateway, toneWav, until } from '../http/harness.ts';
+import { captureOne, type Gateway, json, startGateway } from '../http/harness.ts';
 
 /** The operations that no request of a page can succeed with, and their answers. */
 const REFUSED = new Map([['get /v1/realtime', '426']]);
@@ -77,10 +77,7 @@ test('Execute is answered on every operation with nothing but what it needs', as
   await using gateway = await startGateway({
     env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url, SVC_OBS_PAYLOAD_ENABLED: '1' },
   });
-  const headers = { 'X-Request-ID': 'my-request' };
-  assert.equal((await post(gateway, form(toneWav(1)), { headers })).status, 200);
-  const capture = `${gateway.base}/admin/captures/my-request`;
-  await until('the request is captured', async () => (await fetch(capture)).status === 200);
+  await captureOne(gateway);
 
   await using open = await openPage(browser, `${gateway.base}/docs`);
   const operations = await shown(open.page);

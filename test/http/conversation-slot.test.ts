@@ -27,6 +27,16 @@ function gated(text = ' Hello there.') {
   return { script, go };
 }
 
+/** Says a turn and goes on speaking before its text is there, which comes then. */
+async function speakOn(client: LiveClient, go: () => void): Promise<void> {
+  say(client);
+  await client.event('input_audio_buffer.committed');
+  client.speak(tone(1));
+  await client.event('input_audio_buffer.speech_started', 2);
+  go();
+  await client.event(COMPLETED);
+}
+
 /** A chat of another client, which waits for the slot while the text of a turn is computed. */
 async function anotherWaits({ gateway }: Talk): Promise<{ answer: Promise<Response> }> {
   await until('the turn has the slot', async () => !gateway.app.slot.isFree());
@@ -104,12 +114,7 @@ test('who goes on speaking before the text of a turn is there gets one answer, t
   const { script, go } = gated();
   await using talk = await startTalk(script);
   await using client = await talkTo(talk, written());
-  say(client);
-  await client.event('input_audio_buffer.committed');
-  client.speak(tone(1));
-  await client.event('input_audio_buffer.speech_started', 2);
-  go();
-  await client.event(COMPLETED);
+  await speakOn(client, go);
   client.speak(silence(1));
   assert.equal((await ended(client)).status, 'completed');
   assert.equal(talk.chat.asked.length, 1);
@@ -135,12 +140,7 @@ test('what somebody began to say and took back keeps no answer waiting', async (
   const { script, go } = gated();
   await using talk = await startTalk(script);
   await using client = await talkTo(talk, written());
-  say(client);
-  await client.event('input_audio_buffer.committed');
-  client.speak(tone(1));
-  await client.event('input_audio_buffer.speech_started', 2);
-  go();
-  await client.event(COMPLETED);
+  await speakOn(client, go);
   client.send({ type: 'input_audio_buffer.clear' });
   assert.equal((await ended(client)).status, 'completed');
 });

@@ -341,6 +341,15 @@ export function post(gateway: Gateway, body: FormData, init: RequestInit = {}): 
   return fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body, ...init });
 }
 
+/** Sends a transcription whose id is that of the API's examples, and waits until it is captured. */
+export async function captureOne(gateway: Gateway): Promise<void> {
+  const headers = { 'X-Request-ID': 'my-request' };
+  const { status } = await post(gateway, form(toneWav(1)), { headers });
+  if (status !== 200) throw new Error(`the transcription to capture was answered with ${status}`);
+  const capture = `${gateway.base}/admin/captures/my-request`;
+  await until('the request is captured', async () => (await fetch(capture)).status === 200);
+}
+
 export const json = (response: Response): Promise<any> => response.json();
 
 /** The requests that wait for the slot, in order. */

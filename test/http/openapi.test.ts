@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import {
+  captureOne,
   form,
   type Gateway,
   heard,
@@ -160,10 +161,7 @@ test('every operation answers a request with the example of its description, and
   await using gateway = await startGateway({
     env: { SVC_TTS_UPSTREAM_URL: url, SVC_LLM_BACKEND_URL: url, SVC_OBS_PAYLOAD_ENABLED: '1' },
   });
-  const headers = { 'X-Request-ID': 'my-request' };
-  assert.equal((await post(gateway, form(toneWav(1)), { headers })).status, 200);
-  const capture = `${gateway.base}/admin/captures/my-request`;
-  await until('the request is captured', async () => (await fetch(capture)).status === 200);
+  await captureOne(gateway);
   const { paths } = await json(await fetch(`${gateway.base}/openapi.json`));
   const operations = Object.entries<any>(paths).flatMap(([path, methods]) =>
     Object.entries<any>(methods).map(([method, operation]) => ({ name: `${method} ${path}`, operation })),

@@ -195,8 +195,8 @@ export class LiveSession implements AsyncDisposable {
 
   /**
    * Ends the utterance now, also one that is too short to be found.
-   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio. A session that finds
-   *   the turns itself throws it also when nobody speaks.
+   * @throws GatewayError `input_audio_buffer_commit_empty` when there is less than 0.1 s of audio, and also when
+   *   nobody speaks in a session that finds the turns itself.
    */
   async commit(): Promise<void> {
     const isManual = this.#settings.turns === null;

@@ -201,7 +201,7 @@ async function withLeftOut(
   const rest = added.reduce((sec, { seconds }) => sec - seconds, speechSecOf(chunk));
   return {
     ...whole,
-    spoken: [...(whole.spoken ?? [{ detected: whole.detected, seconds: Math.max(0, rest) }]), ...added],
+    spoken: [{ detected: whole.detected, seconds: Math.max(0, rest) }, ...added],
     sentences: [...whole.sentences, ...pieces.flatMap(({ sentences }) => sentences)].toSorted(
       (a, b) => a.start - b.start,
     ),

@@ -46,10 +46,7 @@ export async function alignedWords(lane: Lane, chunk: Chunk, said: SaidText): Pr
   return toWords(withSilences(segments, chunk), language, chunk.startSec, chunk.speech);
 }
 
-/**
- * True where hardly any of the text is said in parts of the chunk that can be heard for so long together. An alignment
- * shows it at a fraction of what it costs to decode the parts.
- */
+/** True where hardly any of the text is said in parts of the chunk that can be heard for a second or more together. */
 export async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: SaidText): Promise<boolean> {
   if (said.text === '') return true;
   const words = await alignedWords(lane, chunk, said);
