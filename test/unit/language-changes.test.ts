@@ -22,6 +22,8 @@ interface Written {
   wordsIn?: (spans: string) => number;
   /** True where the words of the second of three spans are improbable while it is heard with the others. */
   isImprobable?: boolean;
+  /** The language of which the model is the surest where it hears the second span by itself; all the same by default. */
+  surestApart?: string;
 }
 
 /** One of them a second is a usual pace. */
@@ -75,7 +77,7 @@ async function hear(
   apart: Sound[],
   changes: Partial<Parameters<typeof chunkRequest>[0]> = {},
   chunk = threeSpans(),
-  { wordsIn = () => Number.POSITIVE_INFINITY, isImprobable = false }: Written = {},
+  { wordsIn = () => Number.POSITIVE_INFINITY, isImprobable = false, surestApart }: Written = {},
 ) {
   const calls: string[] = [];
   let encoded = '';
@@ -98,11 +100,12 @@ async function hear(
       encoded = heard;
       if (text === undefined) calls.push(`${language} ${heard}`);
       const count = Math.min(wordsIn(heard), Math.floor(samples.length / RATE));
+      const isUnsure = surestApart !== undefined && heard === '2' && language !== surestApart;
       const words = [...LONG_WORDS.slice(0, count).map((long) => ` ${long}`), '.'];
       const tokens = words.map((word, id) => ({
         id,
         bytes: Buffer.from(word),
-        logprob: isImprobable && heard === '123' && id >= 5 && id < 9 ? -2 : -0.01,
+        logprob: isUnsure || (isImprobable && heard === '123' && id >= 5 && id < 9) ? -2 : -0.01,
         startMs: id * 1000,
         endMs: (id + 1) * 1000,
       }));
@@ -207,7 +210,8 @@ test('speech that a text leaves out is recognized by itself where the language h
   const tally = addLanguage(createLanguageTally(undefined), { ...recognition, chunk });
   assert(tally.share('fr') > 0.2 && tally.share('en') > tally.share('fr'));
   const same = await heardAfter(after('en', 'fr'));
-  assert.deepEqual(same.calls, ['detect 123', 'en 123', 'detect 3', 'detect 3', 'en 3']);
+  const asked = ['detect 3', 'detect 1', 'detect 2'];
+  assert.deepEqual(same.calls, ['detect 123', 'en 123', ...asked, 'detect 3', 'en 3']);
   assert.equal(same.recognition.sentences.length, 2);
   const nothing = (spans: string) => (spans === '123' ? 8 : 0);
   assert.equal((await heardAfter(after('en', 'fr'), nothing)).recognition.sentences.length, 1);
@@ -223,6 +227,40 @@ test('a span whose words are improbable is asked for its language where it has c
   };
   assert.deepEqual(await doubtful(after('en', 'fr')), ['en', 'fr', 'en']);
   assert.deepEqual(await doubtful(after('en', 'en')), ['en']);
+});
+
+test('a span that sounds a little unlike the chunk is asked for its language where words are improbable', async () => {
+  const asked = async (sound: Sound, isImprobable: boolean) => {
+    const together = [ENGLISH, sound, ENGLISH];
+    const apart = [ENGLISH, FRENCH, ENGLISH];
+    const { recognition } = await hear(together, apart, after('en', 'en'), threeSpans(), { isImprobable });
+    return recognition.sentences.map(({ language }) => language);
+  };
+  assert.deepEqual(await asked(MURMUR, true), ['en', 'fr', 'en']);
+  assert.deepEqual(await asked(MURMUR, false), ['en']);
+  assert.deepEqual(await asked(ENGLISH, true), ['en']);
+});
+
+test('the text decides in which language a span is whose sound leaves a doubt', async () => {
+  const languages = async (surestApart: string) => {
+    const together = [ENGLISH, FRENCH, ENGLISH];
+    const apart = [ENGLISH, MURMUR, ENGLISH];
+    const { recognition } = await hear(together, apart, {}, threeSpans(), { surestApart });
+    return recognition.sentences.map(({ language }) => language);
+  };
+  assert.deepEqual(await languages('fr'), ['en', 'fr', 'en']);
+  assert.deepEqual(await languages('en'), ['en']);
+});
+
+test('all spans of a chunk with a suspect are asked where the language has changed before', async () => {
+  const together = [ENGLISH, MURMUR, UNSURE];
+  const apart = [ENGLISH, FRENCH, ENGLISH];
+  const spoken = async (...before: string[]) => {
+    const { recognition } = await hear(together, apart, after(...before));
+    return recognition.sentences.map(({ language }) => language);
+  };
+  assert.deepEqual(await spoken('en', 'fr'), ['en', 'fr', 'en']);
+  assert.deepEqual(await spoken('en', 'en'), ['en']);
 });
 
 test('a draft and a request with a language look for no change', async () => {

@@ -9,7 +9,7 @@ import type { Lane, LanguageGuess } from '../../engine/types.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, sampleInChunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
-import { amongAllowed, languageBySound } from './language.ts';
+import { amongAllowed, chooseLanguage, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
 /** A span is in doubt where another language than that of the chunk is more probable. */
@@ -33,8 +33,19 @@ interface SpanSound {
   probabilities: ReadonlyMap<string, number>;
 }
 
-/** Detects the language of the chunk and of each span in it; `suspect` is the span most likely to be in another one. */
-export async function detectPerSpan(lane: Lane, chunk: Chunk, request: ChunkRequest) {
+/** The language of a chunk, its spans, and those that are likely to be in another one. */
+interface SpanSounds {
+  sound: LanguageGuess;
+  language: string;
+  spans: SpanSound[];
+  /** The span most likely to be in another language. */
+  suspect?: SpanSound | undefined;
+  /** The span that sounds the least like that of the chunk. It is a suspect only if its words are improbable, too. */
+  unlike?: SpanSound | undefined;
+}
+
+/** Detects the language of the chunk and of each span in it. */
+export async function detectPerSpan(lane: Lane, chunk: Chunk, request: ChunkRequest): Promise<SpanSounds> {
   const { speech } = cutAtPauses(chunk);
   const parts = speech.length > 1 && !request.draft ? speech : [];
   const lastMs = Math.floor((chunk.samples.length / SAMPLE_RATE) * 1000);
@@ -45,21 +56,25 @@ export async function detectPerSpan(lane: Lane, chunk: Chunk, request: ChunkRequ
   const spans = parts.map(({ startSec, endSec }, at) =>
     soundOf(endSec - startSec, sound.parts?.[at] ?? sound, request),
   );
-  return { sound, language, spans, suspect: await suspectOf(spans, language, request) };
+  return { sound, language, spans, ...(await suspectsOf(spans, language, request)) };
 }
 
-async function suspectOf(spans: SpanSound[], language: string, request: ChunkRequest) {
+async function suspectsOf(
+  spans: SpanSound[],
+  language: string,
+  request: ChunkRequest,
+): Promise<Pick<SpanSounds, 'suspect' | 'unlike'>> {
   const same = ({ probabilities }: SpanSound) => probabilities.get(language) ?? 0;
   const [unlike, ...others] = spans.toSorted((a, b) => same(a) - same(b));
-  if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return undefined;
+  if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return {};
   const isOther = (span: SpanSound) =>
     same(span) < UNLIKELY_LANGUAGE ||
     [...span.probabilities].some(
       ([other, probability]) => other !== language && probability > OTHER_LANGUAGE,
     );
   const suspect = [unlike, ...others].find(isOther);
-  if (suspect !== undefined) return suspect;
-  return (await hasChangedBefore(unlike, language, request)) ? unlike : undefined;
+  if (suspect !== undefined) return { suspect, unlike };
+  return { unlike, ...((await hasChangedBefore(unlike, language, request)) && { suspect: unlike }) };
 }
 
 /** True where a part of the speech before is in other languages than this one. @param span what knows the others */
@@ -81,18 +96,24 @@ export async function hasChangedBefore(
 export async function piecesByLanguage(
   lane: Lane,
   whole: Chunk,
-  { language, spans, suspect, isUnsure }: Awaited<ReturnType<typeof detectPerSpan>> & { isUnsure: boolean },
+  { language, spans, suspect, isUnsure }: SpanSounds & { isUnsure: boolean },
   request: ChunkRequest,
 ): Promise<Piece[]> {
   const chunk = cutAtPauses(whole);
   const parts = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
   const detect = async (at: number) => {
-    const sound = await languageBySound(lane, parts[at] as Chunk, request);
-    return soundOf((spans[at] as SpanSound).seconds, sound, request);
+    const part = parts[at] as Chunk;
+    const { seconds } = spans[at] as SpanSound;
+    const sound = await languageBySound(lane, part, request);
+    if (isUnsure) return soundOf(seconds, sound, request);
+    const { languages } = await chooseLanguage(lane, part, request, sound);
+    return { seconds, probabilities: probabilitiesOf(languages) };
   };
   const first = suspect === undefined ? 0 : spans.indexOf(suspect);
   const firstDetected = await detect(first);
-  const mayChange = suspect !== undefined && topOf(firstDetected) !== language;
+  const mayChange =
+    suspect !== undefined &&
+    (topOf(firstDetected) !== language || (await hasChangedBefore(suspect, language, request)));
   if (!mayChange && !isUnsure) return [];
   // Detection over the whole chunk says nothing here: where a span is blurred, others are, too.
   const detected: SpanSound[] = [];
@@ -131,12 +152,11 @@ export function cutAtPauses(chunk: Chunk): Chunk {
 }
 
 function soundOf(seconds: number, { probabilities }: LanguageGuess, { languages }: ChunkRequest): SpanSound {
-  const among = amongAllowed(probabilities, languages);
-  return {
-    seconds,
-    probabilities: new Map(among.map(({ language, probability }) => [language, probability])),
-  };
+  return { seconds, probabilities: probabilitiesOf(amongAllowed(probabilities, languages)) };
 }
+
+const probabilitiesOf = (languages: readonly DetectedLanguage[]): ReadonlyMap<string, number> =>
+  new Map(languages.map(({ language, probability }) => [language, probability]));
 
 /** The most probable language, which `amongAllowed` puts first. */
 const topOf = ({ probabilities }: SpanSound): string | undefined => [...probabilities.keys()][0];

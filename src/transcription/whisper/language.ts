@@ -39,6 +39,11 @@ export interface ChunkLanguage {
   first?: AttemptResult | NativeError;
 }
 
+/** The language of a chunk, and how probable each language is. */
+interface ChosenLanguage extends ChunkLanguage {
+  languages: readonly DetectedLanguage[];
+}
+
 /**
  * The probability of each language by the sound of the chunk, and of each of its `parts`. The engine keeps the encoded
  * audio, so neither the attempts at the text nor the decoding after them encode it again.
@@ -59,43 +64,51 @@ export async function chooseLanguage(
   chunk: Chunk,
   request: ChunkRequest,
   { probabilities }: LanguageGuess,
-): Promise<ChunkLanguage> {
+): Promise<ChosenLanguage> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   const sound = amongAllowed(probabilities, request.languages);
-  if (inDoubt(sound).length === 1) return { detected: sound[0] };
-  const [top, ...others] = inDoubt(knowing((await request.before()).languages, sound));
-  if (others.length === 0) return { detected: top };
+  if (inDoubt(sound).length === 1) return { detected: sound[0], languages: sound };
+  const languages = knowing((await request.before()).languages, sound);
+  const [top, ...others] = inDoubt(languages);
+  if (others.length === 0) return { detected: top, languages };
   const decodeAs = ({ language }: DetectedLanguage) =>
     firstAttempt(lane, chunk, { language, isEncoded: true }, request);
   const first = await decodeAs(top);
-  if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first };
+  if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first, languages };
   const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];
-  for (const detected of others.slice(0, request.draft ? 1 : MOST_OTHERS)) {
+  const compared = others.slice(0, request.draft ? 1 : MOST_OTHERS);
+  for (const detected of compared) {
     const other = await decodeAs(detected);
     if (!(other instanceof NativeError) && other.verdict === 'accept') texts.push({ detected, first: other });
   }
-  if (texts.length === 0) return { detected: top, first };
-  const best = bestOf(texts, durationSec);
+  if (texts.length === 0) return { detected: top, first, languages };
+  const weighed = byText(texts, durationSec);
+  const [best] = weighed;
   const { outcome } = first.decoded;
   const isSpoken = first.verdict === 'retry' && isSure(outcome) && !isLoop(outcome, durationSec);
   const isFarBehind = best.detected.probability * CLEAR_OF_OTHER_TEXTS < top.probability;
-  return isSpoken && isFarBehind ? { detected: top, first } : best;
+  if (isSpoken && isFarBehind) return { detected: top, first, languages };
+  const without = languages.filter((language) => language !== top && !compared.includes(language));
+  return { ...best, languages: ranked([...weighed.map(({ detected }) => detected), ...without]) };
 }
 
 interface Text extends ChunkLanguage {
   first: AttemptResult;
 }
 
-/** Weighs the texts with their languages. That of the best one has its part of what the others had. */
-function bestOf(texts: Text[], durationSec: number): Text {
+/** Weighs the texts with their languages, the best one first. Together they are as probable as before. */
+function byText(texts: Text[], durationSec: number): [Text, ...Text[]] {
   const textWeight = Math.max(LEAST_TEXT_WEIGHT, durationSec);
   const mean = ({ first }: Text) => first.decoded.outcome.avgLogprob;
   const surest = Math.max(...texts.map(mean));
   const weight = (text: Text) => text.detected.probability * Math.exp((mean(text) - surest) * textWeight);
   const sum = (of: (text: Text) => number) => texts.reduce((total, text) => total + of(text), 0);
-  const best = texts.reduce((a, b) => (weight(b) > weight(a) ? b : a));
-  const all = sum(({ detected }) => detected.probability);
-  return { ...best, detected: { ...best.detected, probability: all * (weight(best) / sum(weight)) } };
+  const scale = sum(({ detected }) => detected.probability) / sum(weight);
+  const weighed = texts.map((text) => ({
+    ...text,
+    detected: { ...text.detected, probability: scale * weight(text) },
+  }));
+  return weighed.sort((a, b) => b.detected.probability - a.detected.probability) as [Text, ...Text[]];
 }
 
 type Ranked = [DetectedLanguage, ...DetectedLanguage[]];

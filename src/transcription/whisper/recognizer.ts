@@ -75,7 +75,8 @@ export const recognizer: Recognizer = {
     const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
     const doubtful = detection.spans[whole.doubtful ?? -1];
-    const suspects = [detection.suspect, doubtful].filter((span) => span !== undefined);
+    const unlike = whole.hasDoubtfulWords ? detection.unlike : undefined;
+    const suspects = [...new Set([detection.suspect, unlike, doubtful])].filter((span) => span !== undefined);
     let [first, ...others]: Piece[] = [];
     for (const suspect of isUnsure ? [suspects[0]] : suspects) {
       [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, suspect, isUnsure }, request);
@@ -122,7 +123,14 @@ async function recognizeIn(
   const isDecodedApart = parts.length > 1 && (await lackText(lane, chunk, parts, said));
   if (isDecodedApart) {
     const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
-    if (apart !== null) return { detected, ...joined(apart, language, request) };
+    if (apart !== null) {
+      const texts = apart.flatMap(({ result }) => (typeof result === 'object' ? [result.segments] : []));
+      return {
+        detected,
+        hasDoubtfulWords: texts.some(hasDoubtfulWords),
+        ...joined(apart, language, request),
+      };
+    }
   }
   if (together === 'repetition')
     return { detected, sentences: [], dropped: [withoutText(chunk, 'repetition')] };
@@ -130,6 +138,7 @@ async function recognizeIn(
   const isAsked = !isDecodedApart && !request.translate && (await mayChange?.(together.segments));
   return {
     detected,
+    hasDoubtfulWords: hasDoubtfulWords(together.segments),
     ...(isAsked && (await doubtsOfSpans(lane, chunk, together.segments, said))),
     ...textIn(together, chunk, language, request),
     ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
@@ -186,7 +195,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
 async function withLeftOut(
   lane: Lane,
   chunk: Chunk,
-  { leftOut = [], doubtful: _, ...whole }: Recognized,
+  { leftOut = [], doubtful: _, hasDoubtfulWords: __, ...whole }: Recognized,
   request: ChunkRequest,
 ): Promise<Recognition> {
   const pieces: ChunkRecognition[] = [];

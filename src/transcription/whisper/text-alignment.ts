@@ -58,6 +58,8 @@ export async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: S
 
 /** Signs that a part of a chunk is in another language than the rest. */
 export interface SpanDoubts {
+  /** Whether some words of its text are improbable. */
+  hasDoubtfulWords?: boolean;
   /** Speech of the chunk without any word of its text, as pieces of it. */
   leftOut?: Chunk[];
   /** The number of the span between pauses with the least probable words, where they are improbable. */
