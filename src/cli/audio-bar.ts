@@ -2,18 +2,9 @@
 import { basename } from 'node:path';
 import { SingleBar } from 'cli-progress';
 
-export interface AudioBar {
-  /** @param duration of the file in seconds; null where its head does not tell it, and then only a line says how far it is */
-  begin(duration: Promise<number | null> | undefined): Promise<void>;
-  /** Counts the seconds of the wait. Used where the gateway does not report progress. */
-  wait(): void;
-  /** @param sec the end of the last segment */
-  update(sec: number): void;
-  /** Removes the bar. */
-  close(): void;
-}
+export type AudioBar = ReturnType<typeof createAudioBar>;
 
-export function createAudioBar(path: string, stream: NodeJS.WriteStream): AudioBar {
+export function createAudioBar(path: string, stream: NodeJS.WriteStream) {
   const name = basename(path).replaceAll(/[{}]|\p{Cc}/gu, ' ');
   let bar: SingleBar | null = null;
   let isOver = false;
@@ -23,19 +14,23 @@ export function createAudioBar(path: string, stream: NodeJS.WriteStream): AudioB
     bar.start(sec > 0 ? sec : Number.MAX_SAFE_INTEGER, heard, { length: clock(sec), heard: clock(heard) });
   };
   return {
-    async begin(duration) {
+    /** @param duration of the file in seconds; null where its head does not tell it, and then only a line says how far it is */
+    async begin(duration: Promise<number | null> | undefined): Promise<void> {
       const sec = (await duration) ?? 0;
       if (isOver) return;
       start(sec > 0 ? '[{bar}] {percentage} % of {length}' : '{heard} so far', sec);
     },
-    wait() {
+    /** Counts the seconds of the wait. Used where the gateway does not report progress. */
+    wait(): void {
       start('waiting for the gateway, {duration_formatted}', 0);
     },
-    update(sec) {
+    /** @param sec the end of the last segment */
+    update(sec: number): void {
       heard = sec;
       bar?.update(Math.min(sec, bar.getTotal()), { heard: clock(sec) });
     },
-    close() {
+    /** Removes the bar. */
+    close(): void {
       isOver = true;
       bar?.stop();
     },

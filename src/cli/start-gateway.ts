@@ -5,21 +5,11 @@ import type { Config } from '../config/config.ts';
 import { fullMessage } from '../errors.ts';
 import { FIRST_SOCKET, listen, listenAddresses } from './listening-sockets.ts';
 
-export interface Started {
-  app: App;
-  /** Where it listens, as the base of its URLs. */
-  base: string;
-  /** 0 at a Unix socket. */
-  port: number;
-  /** Where it speaks Wyoming; null when it does not. */
-  wyoming: string | null;
-}
-
 /**
  * @param inherits whether the sockets come from the supervisor
  * @throws Error that names the address, and the setting of a port that is in use
  */
-export async function startGateway(config: Config, deps: AppDeps, inherits = false): Promise<Started> {
+export async function startGateway(config: Config, deps: AppDeps, inherits = false) {
   // Most commands need no gateway, and loading it takes most of their time.
   const { buildApp } = await import('../app.ts');
   const app = buildApp(config, deps);
@@ -30,8 +20,11 @@ export async function startGateway(config: Config, deps: AppDeps, inherits = fal
     const wyomingPort = wyoming ? await listen(app.wyoming, wyoming, wyomingSocket) : 0;
     return {
       app,
+      /** Where it listens, as the base of its URLs. */
       base: baseUrl(http.host, port),
+      /** 0 at a Unix socket. */
       port,
+      /** Where it speaks Wyoming; null when it does not. */
       wyoming: wyoming ? baseUrl(wyoming.host, wyomingPort, 'tcp') : null,
     };
   } catch (error) {

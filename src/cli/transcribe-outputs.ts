@@ -22,18 +22,12 @@ export interface Output {
   part?(text: string): void;
 }
 
-export interface Outputs {
-  /** @throws Error when there is no folder to write to, which is better told before anything is heard */
-  prepare(): Promise<void>;
-  /** Null for a file that has its text already. @throws Error when the text of another file has its place */
-  open(file: AudioFile): Promise<Output | null>;
-  fail(file: AudioFile, message: string): void;
-}
+export type Outputs = ReturnType<typeof createOutputs>;
 
 /** The others are JSON. */
 const ENDING: Readonly<Partial<Record<ResponseFormat, string>>> = { text: 'txt', srt: 'srt', vtt: 'vtt' };
 
-export function createOutputs(options: OutputOptions): Outputs {
+export function createOutputs(options: OutputOptions) {
   const { format, outputDir, overwrite, json, titled, stdout, stderr } = options;
   const ending = ENDING[format] ?? 'json';
   const placeOf = new Map<string, string>();
@@ -77,8 +71,10 @@ export function createOutputs(options: OutputOptions): Outputs {
   }
 
   return {
+    /** @throws Error when there is no folder to write to, which is better told before anything is heard */
     prepare: async () => requireWritable(outputDir),
-    async open(file) {
+    /** Null for a file that has its text already. @throws Error when the text of another file has its place */
+    async open(file: AudioFile): Promise<Output | null> {
       if (outputDir === undefined)
         return {
           write: async (body) => void (endParts(file.path) || print(file, body)),
@@ -97,7 +93,7 @@ export function createOutputs(options: OutputOptions): Outputs {
         },
       };
     },
-    fail({ path }, message) {
+    fail({ path }: AudioFile, message: string): void {
       const named = message.startsWith(`${path}: `) ? message : `${path}: ${message}`;
       const isBrokenOff = endParts(path);
       if (json) line({ file: path, error: message });

@@ -10,14 +10,7 @@ const LONGEST = 300;
 /** A part has at least this many characters. */
 const SHORTEST_PART = 40;
 
-export interface SpokenText {
-  /** Takes more of the text, and returns what can be spoken by now. */
-  push(text: string): string[];
-  /** Returns the rest. */
-  end(): string[];
-}
-
-export function createSpokenText(): SpokenText {
+export function createSpokenText() {
   const prose = withoutCode();
   let open = '';
   const spoken = (sentences: string[]) =>
@@ -33,8 +26,10 @@ export function createSpokenText(): SpokenText {
     return parts;
   }
   return {
-    push: (text) => spoken(take(prose.push(text))),
-    end() {
+    /** Takes more of the text, and returns what can be spoken by now. */
+    push: (text: string) => spoken(take(prose.push(text))),
+    /** Returns the rest. */
+    end(): string[] {
       const last = [...take(prose.end()), open];
       open = '';
       return spoken(last);

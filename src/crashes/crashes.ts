@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { makeFolder } from '../make-folder.ts';
 import { BUDGETS } from '../limits/budgets.ts';
+import { makeFolder } from '../make-folder.ts';
 
 const { kept, lines: MOST_LINES, lineLength, messageLength: MOST_CHARACTERS } = BUDGETS.crashes;
 /** The names that `write` gives. A file of anyone else is neither shown nor removed. */
@@ -36,17 +36,13 @@ export interface SeenEnd {
   lines: readonly string[];
 }
 
-export interface Crashes {
-  /** Makes a record of an end. @throws Error of the file system */
-  record(pid: number, seen: SeenEnd): CrashRecord;
-  /** The records, newest first. A folder that cannot be read has none, and a file of another kind is none. */
-  list(): CrashRecord[];
-}
+export type Crashes = ReturnType<typeof createCrashes>;
 
-export function createCrashes(dir: string): Crashes {
+export function createCrashes(dir: string) {
   const names = () => readdirSync(dir).filter((name) => RECORD.test(name));
   return {
-    record(pid, seen) {
+    /** Makes a record of an end. @throws Error of the file system */
+    record(pid: number, seen: SeenEnd): CrashRecord {
       const record = toRecord(pid, seen);
       makeFolder(dir);
       const name = `${record.at.replace(/[:.]/g, '-')}-${pid}.json`;
@@ -56,7 +52,8 @@ export function createCrashes(dir: string): Crashes {
       for (const old of names().sort().slice(0, -kept)) rmSync(join(dir, old), { force: true });
       return record;
     },
-    list() {
+    /** The records, newest first. A folder that cannot be read has none, and a file of another kind is none. */
+    list(): CrashRecord[] {
       try {
         return names()
           .sort()

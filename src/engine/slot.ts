@@ -32,22 +32,7 @@ export interface TakeOptions {
   givesWay?: boolean;
 }
 
-export interface Slot {
-  status(): SlotStatus;
-  /** True when a request can take the slot, also from a holder that gives way. */
-  isFree(): boolean;
-  /** Checks without taking the slot. @throws GatewayError `slot_busy` when the slot is not free */
-  assertFree(): void;
-  /**
-   * Takes the slot. A holder that gives way takes it from no other one.
-   * @throws GatewayError `slot_busy` when the slot is held
-   */
-  take(category: Category, requestId: string, options?: TakeOptions): Hold;
-  /** Aborts the signal of the holder, which then frees the slot when it has ended. False when the slot is free. */
-  stopHolder(): boolean;
-  /** `listener` is called each time when the slot has become free, in the same turn. It may take the slot. */
-  onFree(listener: () => void): void;
-}
+export type Slot = ReturnType<typeof createSlot>;
 
 const RETRY_AFTER_SEC = 5;
 
@@ -71,7 +56,7 @@ export function createSlot({
   maxHoldMs,
   now = () => performance.now(),
   onChange = () => undefined,
-}: SlotOptions = {}): Slot {
+}: SlotOptions = {}) {
   const listeners: (() => void)[] = [];
   let held: Holder | null = null;
 
@@ -97,9 +82,15 @@ export function createSlot({
 
   return {
     status,
+    /** True when a request can take the slot, also from a holder that gives way. */
     isFree,
+    /** Checks without taking the slot. @throws GatewayError `slot_busy` when the slot is not free */
     assertFree,
-    take(category, requestId, { givesWay = false } = {}) {
+    /**
+     * Takes the slot. A holder that gives way takes it from no other one.
+     * @throws GatewayError `slot_busy` when the slot is held
+     */
+    take(category: Category, requestId: string, { givesWay = false }: TakeOptions = {}): Hold {
       if (givesWay && held !== null) throw busy(held.by, Math.round(now() - held.since));
       assertFree();
       held?.stop.abort(new GatewayError('slot_busy', { holder: category, seconds: RETRY_AFTER_SEC }));
@@ -131,11 +122,13 @@ export function createSlot({
         },
       };
     },
-    stopHolder() {
+    /** Aborts the signal of the holder, which then frees the slot when it has ended. False when the slot is free. */
+    stopHolder(): boolean {
       const reason = new GatewayError('stopped_by_operator', {});
       held?.stop.abort(reason);
       return held !== null;
     },
-    onFree: (listener) => void listeners.push(listener),
+    /** `listener` is called each time when the slot has become free, in the same turn. It may take the slot. */
+    onFree: (listener: () => void) => void listeners.push(listener),
   };
 }

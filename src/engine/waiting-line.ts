@@ -19,16 +19,6 @@ import { BoundedPlaces } from '../limits/bounded-places.ts';
 import type { Budgets } from '../limits/budgets.ts';
 import type { Hold, Slot } from './slot.ts';
 
-/** A request in the line. */
-export interface Waiting {
-  category: Category;
-  requestId: string;
-  /** The time that it has waited so far. */
-  waitedMs: number;
-  /** Whether it is an utterance or an answer of a live session. */
-  isLive: boolean;
-}
-
 /** The place of one request in the line, from its arrival to its end. */
 export interface Ticket {
   /** Resolves when the request may send its body. @throws as `take` */
@@ -56,13 +46,7 @@ export interface TicketRequest {
   onWaited(ms: number): void;
 }
 
-export interface WaitingLine {
-  ticket(request: TicketRequest): Ticket;
-  /** The requests that wait now, in the order in which they will be served. */
-  waiting(): Waiting[];
-  /** Ends the waits with `shutting_down`, and no new one begins, but for those that outlast the stop. */
-  close(): void;
-}
+export type WaitingLine = ReturnType<typeof createWaitingLine>;
 
 /** A request that waits now: before its body, or with it. */
 interface Waiter extends TicketRequest {
@@ -153,7 +137,7 @@ export function createWaitingLine(
   slot: Slot,
   { requests, calledMs }: Budgets['waiting'],
   now: () => number = () => performance.now(),
-): WaitingLine {
+) {
   const waiters = createWaiters(requests);
   let arrivals = 0;
   let isClosed = false;
@@ -188,15 +172,18 @@ export function createWaitingLine(
   slot.onFree(advance);
   const line = { slot, waiters, now, isClosed: () => isClosed, call, forgetCalled, advance };
   return {
-    ticket: (request) => createTicket(line, request, arrivals++),
+    ticket: (request: TicketRequest) => createTicket(line, request, arrivals++),
+    /** The requests that wait now, in the order in which they will be served. */
     waiting: () =>
       waiters.inOrder().map(({ category, requestId, waitedMs, isLive = false }) => ({
         category,
         requestId,
         waitedMs: Math.round(waitedMs()),
+        /** Whether it is an utterance or an answer of a live session. */
         isLive,
       })),
-    close() {
+    /** Ends the waits with `shutting_down`, and no new one begins, but for those that outlast the stop. */
+    close(): void {
       isClosed = true;
       const ended = waiters.inOrder().filter(({ isLive }) => !isLive);
       for (const waiter of ended) waiter.fail(new GatewayError('shutting_down', {}));

@@ -284,22 +284,19 @@ export function withBudgets(others: OtherBudgets = {}): Budgets {
 }
 
 /** A number of bytes that several users take from and give back to. */
-export interface ByteBudget {
-  /** Takes the bytes. When fewer are left, it takes none and returns false. */
-  take(bytes: number): boolean;
-  giveBack(bytes: number): void;
-}
+export type ByteBudget = ReturnType<typeof byteBudget>;
 
 /** @param maxBytes the most bytes that can be taken at a time */
-export function byteBudget(maxBytes: number): ByteBudget {
+export function byteBudget(maxBytes: number) {
   let taken = 0;
   return {
-    take(bytes) {
+    /** Takes the bytes. When fewer are left, it takes none and returns false. */
+    take(bytes: number): boolean {
       if (taken + bytes > maxBytes) return false;
       taken += bytes;
       return true;
     },
-    giveBack(bytes) {
+    giveBack(bytes: number): void {
       taken -= bytes;
     },
   };

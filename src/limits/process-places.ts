@@ -13,18 +13,9 @@ export interface ProcessPlace extends Disposable {
   readonly signal: AbortSignal;
 }
 
-export interface ProcessPlaces {
-  /**
-   * Resolves when a process may be started.
-   * @param network the client, as `networkOf` names it
-   * @throws GatewayError `overloaded` after the longest wait; `signal.reason` after an abort
-   */
-  take(network: string, signal?: AbortSignal): Promise<ProcessPlace>;
-}
+export type ProcessPlaces = ReturnType<typeof createProcessPlaces>;
 
-export function createProcessPlaces(
-  limits: Pick<Budgets['ffmpeg'], 'maxProcesses' | 'maxWaitMs'>,
-): ProcessPlaces {
+export function createProcessPlaces(limits: Pick<Budgets['ffmpeg'], 'maxProcesses' | 'maxWaitMs'>) {
   const overloaded = () => new GatewayError('overloaded', {});
   const places = new BoundedPlaces<{ network: string; replaced: AbortController }>({
     most: limits.maxProcesses,
@@ -32,7 +23,12 @@ export function createProcessPlaces(
     evict: ({ replaced }) => replaced.abort(overloaded()),
   });
   return {
-    async take(network, signal) {
+    /**
+     * Resolves when a process may be started.
+     * @param network the client, as `networkOf` names it
+     * @throws GatewayError `overloaded` after the longest wait; `signal.reason` after an abort
+     */
+    async take(network: string, signal?: AbortSignal): Promise<ProcessPlace> {
       const holder = { network, replaced: new AbortController() };
       if (!(await places.takeOrWait(holder, limits.maxWaitMs, signal))) throw overloaded();
       return { signal: holder.replaced.signal, [Symbol.dispose]: () => places.release(holder) };

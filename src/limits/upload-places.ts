@@ -19,17 +19,10 @@ export interface Claim extends Holder {
   signal: AbortSignal;
 }
 
-export interface UploadPlaces {
-  /** @throws GatewayError `overloaded` when no other upload gives way; `signal.reason` when the client left */
-  take(claim: Claim): Promise<void>;
-  /** Frees the place. Idempotent. */
-  release(claim: Claim): void;
-  /** Those that have a place, the oldest first. */
-  holders(): Claim[];
-}
+export type UploadPlaces = ReturnType<typeof createUploadPlaces>;
 
 /** @param options.graceMs how long a new upload waits for its own bytes before it is compared with the others */
-export function createUploadPlaces(options: { maxUploads: number; graceMs: number }): UploadPlaces {
+export function createUploadPlaces(options: { maxUploads: number; graceMs: number }) {
   const places = new BoundedPlaces<Claim>({
     most: options.maxUploads,
     isEvictable: (claim) => claim.behindMs() !== null,
@@ -48,7 +41,8 @@ export function createUploadPlaces(options: { maxUploads: number; graceMs: numbe
   }
 
   return {
-    async take(claim) {
+    /** @throws GatewayError `overloaded` when no other upload gives way; `signal.reason` when the client left */
+    async take(claim: Claim): Promise<void> {
       if (places.take(claim)) return;
       // The head of a request often comes alone, and what has come is read after the timers of a turn have run.
       await setTimeout(options.graceMs);
@@ -58,7 +52,9 @@ export function createUploadPlaces(options: { maxUploads: number; graceMs: numbe
       overtake(claim);
       if (!places.take(claim)) throw new GatewayError('overloaded', {});
     },
-    release: (claim) => places.release(claim),
+    /** Frees the place. Idempotent. */
+    release: (claim: Claim) => places.release(claim),
+    /** Those that have a place, the oldest first. */
     holders: () => places.holders(),
   };
 }
@@ -73,42 +69,37 @@ function furthestBehind(claims: readonly Claim[]): Claim | undefined {
  * it, and its bytes count for it, also those that nothing has read yet. The lead has a limit: an upload that came fast
  * and then stops is soon behind, however much it has sent.
  */
-export interface UploadBalance {
-  /** Counts bytes of the body that were read. */
-  received(bytes: number): void;
-  /** Counts the time from now on. @param aheadMs the lead that it begins with */
-  restart(aheadMs: number): void;
-  /** Nothing more is waited for. */
-  end(): void;
-  /**
-   * In milliseconds at the least rate, negative for a lead; null after the end.
-   * @param unread bytes that came and were not read yet
-   */
-  behindMs(unread: number): number | null;
-}
+export type UploadBalance = ReturnType<typeof createUploadBalance>;
 
 /** @param now the time in ms; only differences count */
 export function createUploadBalance(
   { leastBytesPerSec, leadMs }: { leastBytesPerSec: number; leadMs: number },
   now = () => performance.now(),
-): UploadBalance {
+) {
   let behindMs = 0;
   let countedAt = now();
   let isOver = false;
   const after = (bytes: number) =>
     Math.max(-leadMs, behindMs + (now() - countedAt) - (bytes / leastBytesPerSec) * 1000);
   return {
-    received(bytes) {
+    /** Counts bytes of the body that were read. */
+    received(bytes: number): void {
       behindMs = after(bytes);
       countedAt = now();
     },
-    restart(aheadMs) {
+    /** Counts the time from now on. @param aheadMs the lead that it begins with */
+    restart(aheadMs: number): void {
       behindMs = -aheadMs;
       countedAt = now();
     },
-    end() {
+    /** Nothing more is waited for. */
+    end(): void {
       isOver = true;
     },
-    behindMs: (unread) => (isOver ? null : after(unread)),
+    /**
+     * In milliseconds at the least rate, negative for a lead; null after the end.
+     * @param unread bytes that came and were not read yet
+     */
+    behindMs: (unread: number) => (isOver ? null : after(unread)),
   };
 }

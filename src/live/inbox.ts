@@ -1,19 +1,12 @@
 /** A client's unhandled messages. The socket is read ahead, up to a limit, to notice when the client leaves. */
 import type { Socket } from 'node:net';
 
-export interface Inbox {
-  /** The chunks as they come. It ends when the inbox is closed. */
-  chunks(): AsyncGenerator<Buffer, void, undefined>;
-  /** Whether everything that came has been handled. */
-  isEmpty(): boolean;
-  /** Drops all received and future data, but keeps reading, so that the client can read the last answer. */
-  close(): void;
-}
+export type Inbox = ReturnType<typeof readAhead>;
 
 /** Chunks may be as short as a byte, and each takes memory besides. */
 const MOST_CHUNKS = 64;
 
-export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }): Inbox {
+export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }) {
   let waiting: Buffer[] = [];
   let bytes = 0;
   let isClosed = false;
@@ -44,7 +37,8 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
   socket.once('close', close);
 
   return {
-    async *chunks() {
+    /** The chunks as they come. It ends when the inbox is closed. */
+    async *chunks(): AsyncGenerator<Buffer, void, undefined> {
       while (!isClosed) {
         const chunk = waiting.shift();
         if (chunk === undefined) {
@@ -59,7 +53,9 @@ export function readAhead(socket: Socket, { aheadBytes }: { aheadBytes: number }
         yield chunk;
       }
     },
+    /** Whether everything that came has been handled. */
     isEmpty: () => isWaiting,
+    /** Drops all received and future data, but keeps reading, so that the client can read the last answer. */
     close,
   };
 }

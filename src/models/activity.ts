@@ -6,27 +6,16 @@ import type { ModelProgress, ReportProgress } from './source.ts';
 
 export type ProgressListener = (progress: ModelProgress) => void;
 
-export interface Activity {
-  /** The latest report of each job that runs now. */
-  current(): ModelProgress[];
-  /** Runs a job on a model. Its reports are in `current` until it ends. */
-  track<Result>(id: string, work: (report: ReportProgress) => Promise<Result>): Promise<Result>;
-  /** Passes all reports about a model to a listener until `wait` ends, also those of jobs that others started. */
-  listen<Result>(
-    id: string,
-    listener: ProgressListener | undefined,
-    wait: () => Promise<Result>,
-  ): Promise<Result>;
-}
-
-export function createActivity(log: { info(message: string): void }): Activity {
+export function createActivity(log: { info(message: string): void }) {
   const latest = new Map<string, ModelProgress>();
   const listeners = new Map<string, Set<ProgressListener>>();
 
   return {
+    /** The latest report of each job that runs now. */
     current: () => [...latest.values()],
 
-    async track(id, work) {
+    /** Runs a job on a model. Its reports are in `current` until it ends. */
+    async track<Result>(id: string, work: (report: ReportProgress) => Promise<Result>): Promise<Result> {
       const reportToLog = createProgressLog(log);
       try {
         return await work((progress) => {
@@ -40,7 +29,12 @@ export function createActivity(log: { info(message: string): void }): Activity {
       }
     },
 
-    async listen(id, listener, wait) {
+    /** Passes all reports about a model to a listener until `wait` ends, also those of jobs that others started. */
+    async listen<Result>(
+      id: string,
+      listener: ProgressListener | undefined,
+      wait: () => Promise<Result>,
+    ): Promise<Result> {
       if (!listener) return wait();
       const group = listeners.get(id) ?? new Set();
       listeners.set(id, group.add(listener));

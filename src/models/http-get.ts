@@ -16,11 +16,7 @@ export interface GetOptions {
 
 type Response = Dispatcher.ResponseData;
 
-export interface GetAnswer {
-  response: Response;
-  /** The value of a header (name in lower case) in the first response that has it, redirects included. */
-  header(name: string): string | undefined;
-}
+export type GetAnswer = Awaited<ReturnType<typeof httpGet>>;
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
@@ -29,7 +25,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  * Resolves with the first answer that is not a redirect, with any status; the caller reads or destroys its body.
  * @throws UnreachableError when the host accepts no connection, Error for other failures, `signal.reason` on an abort
  */
-export async function httpGet(url: string, options: GetOptions): Promise<GetAnswer> {
+export async function httpGet(url: string, options: GetOptions) {
   const first = new URL(url);
   const seen: Response[] = [];
   let target = first;
@@ -40,7 +36,11 @@ export async function httpGet(url: string, options: GetOptions): Promise<GetAnsw
     seen.push(response);
     const { location } = response.headers;
     if (!REDIRECTS.has(response.statusCode) || typeof location !== 'string') {
-      return { response, header: (name) => firstHeader(seen, name) };
+      return {
+        response,
+        /** The value of a header (name in lower case) in the first response that has it, redirects included. */
+        header: (name: string) => firstHeader(seen, name),
+      };
     }
     response.body.destroy(); // the body of a redirect may never end
     const next = new URL(location, target);

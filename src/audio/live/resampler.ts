@@ -11,19 +11,12 @@ const CROSSINGS = 32;
 const BETA = 7;
 const PASS = 0.92;
 
-export interface Resampler {
-  /** Takes the next samples and returns those of the other rate that are known by now; 2 to 4 ms are held back. */
-  take(samples: Float32Array): Float32Array;
-  /** Returns what is held back, as if silence followed. The next samples are the first of something new. */
-  end(): Float32Array;
-}
-
 /**
  * @param rate of the samples that come, 8000 to 48000 Hz
  * @param to the rate of those that are returned, in the same range
  */
-export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampler {
-  if (rate === to) return { take: (samples) => samples, end: () => new Float32Array(0) };
+export function createResampler(rate: number, to: number = SAMPLE_RATE) {
+  if (rate === to) return { take: (samples: Float32Array) => samples, end: () => new Float32Array(0) };
   const common = greatestDivisor(rate, to);
   const [up, down] = [to / common, rate / common];
   const scale = PASS * Math.min(1, up / down);
@@ -53,8 +46,10 @@ export function createResampler(rate: number, to: number = SAMPLE_RATE): Resampl
   }
 
   return {
+    /** Takes the next samples and returns those of the other rate that are known by now; 2 to 4 ms are held back. */
     take,
-    end() {
+    /** Returns what is held back, as if silence followed. The next samples are the first of something new. */
+    end(): Float32Array {
       const last = take(new Float32Array(half));
       [held, phase] = [silence, 0];
       return last;

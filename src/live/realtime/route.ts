@@ -40,12 +40,6 @@ export interface RealtimeDeps extends Pick<ConnectionOptions, 'shutdown' | 'log'
   onAnswer(answer: AnswerRecord): void;
 }
 
-export interface Realtime {
-  handler: RequestHandler;
-  /** Lets every session finish what was said, and closes it. */
-  stop(): Promise<void>;
-}
-
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
 /** The subprotocols. A browser must get back one that it has offered. */
 const SUBPROTOCOL = 'realtime';
@@ -104,7 +98,7 @@ interface Accepted {
   message: MessageSize;
 }
 
-export function createRealtime(deps: RealtimeDeps): Realtime {
+export function createRealtime(deps: RealtimeDeps) {
   const open = new Set<RealtimeConnection>();
   const joinLargeMessages = createLargeMessages(deps.limits);
   const accept = new WebSocketServer({
@@ -175,7 +169,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
   return {
     handler,
-    async stop() {
+    /** Lets every session finish what was said, and closes it. */
+    async stop(): Promise<void> {
       await Promise.all([...open].map((connection) => connection.stop()));
     },
   };

@@ -8,17 +8,6 @@ import { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { setDeadline, tickOf } from '../../limits/deadline.ts';
 
-export interface SocketWatch {
-  /** Resolves when the client has room for more, or is gone. */
-  send(text: string): Promise<void>;
-  /** Processes audio of the client, which does not count as idle in the meantime. */
-  whileProcessing(work: () => Promise<void>): Promise<void>;
-  /** The time since the client last sent audio; 0 while some is processed. */
-  idleMs(): number;
-  /** Begins the closing handshake, and does not wait for it for long. */
-  close(code: number, reason: string): void;
-}
-
 /** The most bytes of a reason (RFC 6455, section 5.5). */
 const REASON_BYTES = 123;
 
@@ -36,7 +25,7 @@ type WatchLimits = Pick<
 
 const stalled = (what: string) => new GatewayError('client_stalled', { what });
 
-export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Watched): SocketWatch {
+export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Watched) {
   let isProcessing = false;
   let lastAudioAt = performance.now();
   const signs = watchSigns(socket, limits, watched, () => isProcessing);
@@ -64,7 +53,8 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
   // that is still sending, and the code would be lost.
   socket.on('error', endSoon);
   return {
-    async send(text) {
+    /** Resolves when the client has room for more, or is gone. */
+    async send(text: string): Promise<void> {
       if (socket.readyState !== socket.OPEN) return;
       const sent = new Promise<void>((resolve) => {
         socket.send(text, () => resolve());
@@ -73,7 +63,8 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
       const lift = setDeadline(limits.unreadMs, () => watched.onLate(stalled('read its events too slowly')));
       await sent.finally(lift);
     },
-    async whileProcessing(work) {
+    /** Processes audio of the client, which does not count as idle in the meantime. */
+    async whileProcessing(work: () => Promise<void>): Promise<void> {
       isProcessing = true;
       try {
         await work();
@@ -83,8 +74,10 @@ export function watchSocket(socket: WebSocket, limits: WatchLimits, watched: Wat
         signs.audioCame();
       }
     },
+    /** The time since the client last sent audio; 0 while some is processed. */
     idleMs: () => (isProcessing ? 0 : performance.now() - lastAudioAt),
-    close(code, reason) {
+    /** Begins the closing handshake, and does not wait for it for long. */
+    close(code: number, reason: string): void {
       socket.close(code, Buffer.from(reason).subarray(0, REASON_BYTES).toString());
       endSoon();
     },

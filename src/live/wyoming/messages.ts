@@ -23,15 +23,7 @@ export interface Part {
 
 export type MessageLimits = Pick<Budgets['wyoming'], 'lineBytes' | 'dataBytes' | 'values' | 'payloadBytes'>;
 
-export interface MessageReader {
-  /**
-   * The parts that these bytes hold or complete.
-   * @throws GatewayError `invalid_message`, after which the reader is of no use
-   */
-  push(bytes: Buffer): Generator<Part, void, undefined>;
-  /** True between the first byte of a message and its last. */
-  readonly isWithin: boolean;
-}
+export type MessageReader = ReturnType<typeof createMessageReader>;
 
 const NEWLINE = 0x0a;
 const EMPTY = Buffer.alloc(0);
@@ -51,14 +43,18 @@ interface Message {
   payloadBytes: number;
 }
 
-export function createMessageReader(limits: MessageLimits): MessageReader {
+export function createMessageReader(limits: MessageLimits) {
   const readHeader = headerReader(limits);
   /** What has come of the line or of the data. */
   const held = createPieces(limits.values);
   let message: Message | null = null;
 
   return {
-    *push(bytes) {
+    /**
+     * The parts that these bytes hold or complete.
+     * @throws GatewayError `invalid_message`, after which the reader is of no use
+     */
+    *push(bytes: Buffer): Generator<Part, void, undefined> {
       let rest = bytes;
       const take = (count: number) => {
         const front = rest.subarray(0, count);
@@ -88,6 +84,7 @@ export function createMessageReader(limits: MessageLimits): MessageReader {
         if (message.dataBytes === 0 && message.payloadBytes === 0) message = null;
       }
     },
+    /** True between the first byte of a message and its last. */
     get isWithin() {
       return message !== null || held.bytes > 0;
     },

@@ -3,7 +3,7 @@
  * encryption, so it is for a network that is trusted.
  */
 import { EventEmitter } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { boundConnections } from '../../limits/connections.ts';
 import type { RoutableModel } from '../../transcription/routing.ts';
 import { type ConnectionDeps, WyomingConnection } from './connection.ts';
@@ -12,14 +12,7 @@ export interface WyomingDeps extends ConnectionDeps {
   sparedMs: number;
 }
 
-export interface Wyoming {
-  /** It does not listen yet. */
-  server: Server;
-  /** Accepts nothing more, lets audio that has ended become text, and closes all connections. */
-  stop(): Promise<void>;
-}
-
-export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
+export function createWyoming({ sparedMs, ...deps }: WyomingDeps) {
   const open = new Set<WyomingConnection>();
   const server = createServer();
   const begin = boundConnections(server, { maxConnections: deps.limits.connections, sparedMs });
@@ -38,8 +31,10 @@ export function createWyoming({ sparedMs, ...deps }: WyomingDeps): Wyoming {
     void connection.closed.then(() => open.delete(connection));
   });
   return {
+    /** It does not listen yet. */
     server,
-    async stop() {
+    /** Accepts nothing more, lets audio that has ended become text, and closes all connections. */
+    async stop(): Promise<void> {
       const closed = new Promise((resolve) => server.close(resolve));
       await Promise.all([...open].map((connection) => connection.stop()));
       await closed;

@@ -7,23 +7,18 @@ export interface WrittenFile {
   sha256: string;
 }
 
-export interface HashedFile extends AsyncDisposable {
-  write(data: Uint8Array): Promise<void>;
-  /** Syncs and closes the file, which is complete only then. */
-  finish(): Promise<WrittenFile>;
-}
-
-export async function createHashedFile(path: string): Promise<HashedFile> {
+export async function createHashedFile(path: string) {
   const handle = await open(path, 'w', 0o644);
   const hash = createHash('sha256');
   let bytes = 0;
   return {
-    async write(data) {
+    async write(data: Uint8Array): Promise<void> {
       hash.update(data);
       await handle.appendFile(data);
       bytes += data.length;
     },
-    async finish() {
+    /** Syncs and closes the file, which is complete only then. */
+    async finish(): Promise<WrittenFile> {
       await handle.sync();
       await handle.close();
       return { bytes, sha256: hash.digest('hex') };

@@ -30,16 +30,10 @@ interface Tensor {
   ints: number[];
 }
 
-export interface OnnxTensors {
-  /**
-   * The values of a tensor of this type, row by row.
-   * @throws GatewayError `not_importable` unless it has exactly this shape
-   */
-  values(name: string, type: ValueType, shape: readonly number[]): Values;
-}
+export type OnnxTensors = Awaited<ReturnType<typeof readOnnxTensors>>;
 
 /** @throws GatewayError `not_importable` */
-export async function readOnnxTensors(path: string): Promise<OnnxTensors> {
+export async function readOnnxTensors(path: string) {
   const refuse = (why: string) => notImportable(`${path} cannot be imported: ${why}.`);
   const { maxEntries, maxOnnxBytes } = BUDGETS.checkpoint;
   if ((await stat(path)).size > maxOnnxBytes) throw refuse('it is too large');
@@ -47,7 +41,11 @@ export async function readOnnxTensors(path: string): Promise<OnnxTensors> {
   if (found.length > maxEntries) throw refuse('it has too many tensors');
   const tensors = new Map(found.map(readTensor).map((tensor) => [tensor.name, tensor]));
   return {
-    values(name, type, shape) {
+    /**
+     * The values of a tensor of this type, row by row.
+     * @throws GatewayError `not_importable` unless it has exactly this shape
+     */
+    values(name: string, type: ValueType, shape: readonly number[]): Values {
       const tensor = tensors.get(name);
       if (tensor === undefined) throw refuse(`it has no tensor ${name}`);
       if (tensor.type !== TYPES[type]) throw refuse(`the values of ${name} are not of type ${type}`);

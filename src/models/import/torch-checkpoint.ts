@@ -11,10 +11,7 @@ import { BUDGETS } from '../../limits/budgets.ts';
 import { notImportable } from './failure.ts';
 import { countOf, floatsIn, isSameShape } from './tensor-values.ts';
 
-export interface TorchCheckpoint {
-  /** The values of a tensor, row by row. @throws GatewayError `not_importable` unless it has exactly this shape */
-  floats(name: string, shape: readonly number[]): Float32Array;
-}
+export type TorchCheckpoint = Awaited<ReturnType<typeof openTorchCheckpoint>>;
 
 /** What a pickle calls, and the arguments. */
 interface Call {
@@ -35,7 +32,7 @@ const NAMES = new Set([
 ]);
 
 /** @throws GatewayError `not_importable` */
-export async function openTorchCheckpoint(path: string): Promise<TorchCheckpoint> {
+export async function openTorchCheckpoint(path: string) {
   const refuse = (why: string) => notImportable(`${path} cannot be imported: ${why}.`);
   const { maxEntries, maxPickleBytes } = BUDGETS.checkpoint;
   const entries = unzipSync(await readFile(path));
@@ -47,7 +44,8 @@ export async function openTorchCheckpoint(path: string): Promise<TorchCheckpoint
   // Lightning puts the tensors into a dictionary of their own; plain torch does not.
   const tensors = (root.get('state_dict') ?? root) as Map<string, Call>;
   return {
-    floats(name, shape) {
+    /** The values of a tensor, row by row. @throws GatewayError `not_importable` unless it has exactly this shape */
+    floats(name: string, shape: readonly number[]): Float32Array {
       const call = tensors.get(name);
       if (call?.name !== TENSOR) throw refuse(`it has no tensor ${name}`);
       const [[, type, key], offset, found] = call.args as TensorArgs;

@@ -32,17 +32,7 @@ export const ASKED_AFTER = windowsIn(200);
 /** The most windows that the model hears, 8 s. */
 export const HEARD_WINDOWS = windowsIn(8000);
 
-export interface TurnDetection {
-  /** Whether the weights are there. They are never fetched while someone speaks. */
-  isInstalled(): boolean;
-  /** Loads the model while someone speaks, so that no pause waits for that; a failure shows with the pause. */
-  warm(): Promise<void>;
-  /**
-   * The probability, 0..1, that the turn which ends with these samples is complete. There are at most 8 s of them.
-   * @throws GatewayError `model_not_installed` when the weights were removed meanwhile
-   */
-  probability(samples: Float32Array, signal: AbortSignal): Promise<number>;
-}
+export type TurnDetection = ReturnType<typeof createTurnDetection>;
 
 const GONE = 'they were removed while a session used them';
 
@@ -50,7 +40,7 @@ const GONE = 'they were removed while a session used them';
 export function createTurnDetection(
   detectors: Pick<ModelCache<TurnDetector>, 'lease' | 'entries'>,
   store: { isInstalled(id: string): boolean },
-): TurnDetection {
+) {
   const { id } = TURN_DETECTION;
   // A loaded model serves on when its file is gone.
   const isInstalled = () => detectors.entries().some(({ key }) => key === id) || store.isInstalled(id);
@@ -59,15 +49,21 @@ export function createTurnDetection(
     return detectors.lease(id);
   }
   return {
+    /** Whether the weights are there. They are never fetched while someone speaks. */
     isInstalled,
-    async warm() {
+    /** Loads the model while someone speaks, so that no pause waits for that; a failure shows with the pause. */
+    async warm(): Promise<void> {
       try {
         await using _detector = await lease();
       } catch {
         // The pause that needs the model says why it cannot be had.
       }
     },
-    async probability(samples, signal) {
+    /**
+     * The probability, 0..1, that the turn which ends with these samples is complete. There are at most 8 s of them.
+     * @throws GatewayError `model_not_installed` when the weights were removed meanwhile
+     */
+    async probability(samples: Float32Array, signal: AbortSignal): Promise<number> {
       await using detector = await lease();
       return await detector.model.probability(samples, { signal });
     },
