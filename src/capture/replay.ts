@@ -2,6 +2,7 @@
  * Sends a captured request to a gateway again, and compares the new answer with the captured one. Bodies may be as large
  * as an upload, so neither of them is ever in memory as a whole.
  */
+
 import { createReadStream } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
@@ -12,6 +13,7 @@ import { z } from 'zod';
 import { reachedAt, withoutTrailingSlashes } from '../address.ts';
 import { GatewayError } from '../errors.ts';
 import { MASKED } from '../gateway-keys.ts';
+import { parsedJson } from '../parsed-json.ts';
 import { CAPTURE_FILES } from './capture-folder.ts';
 
 export interface ReplayReport {
@@ -55,7 +57,7 @@ export async function replay(
   { apiKey, signal }: { apiKey?: string | undefined; signal?: AbortSignal | undefined } = {},
 ): Promise<ReplayReport> {
   const text = await readFile(join(folder, CAPTURE_FILES.meta), 'utf8');
-  const parsed = captureMeta.safeParse(jsonOf(text));
+  const parsed = captureMeta.safeParse(parsedJson(text) ?? null);
   if (!parsed.success) throw notReplayable(`it is not a capture (${parsed.error.issues[0]?.message})`);
   const meta = parsed.data;
   if (meta.truncated) throw notReplayable('it is incomplete: not all of a body was read, or kept');
@@ -146,14 +148,6 @@ async function compare(path: string, response: IncomingMessage) {
 }
 
 const notReplayable = (why: string) => new GatewayError('not_replayable', { why });
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
 
 function headersOf(
   captured: Record<string, string | number | string[]>,

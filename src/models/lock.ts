@@ -3,10 +3,12 @@
  * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
  * after a crash on another host of a shared disk.
  */
+
 import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { parsedJson } from '../parsed-json.ts';
 import { isAlive } from '../process-alive.ts';
 import { watchUnchanged } from '../unchanged.ts';
 
@@ -132,10 +134,6 @@ function createWatch(path: string, staleMs: number): () => Promise<string | null
 
 /** The owner in a lock file; null while the owner is still writing it. */
 function parseOwner(text: string): { pid: number; host: string } | null {
-  try {
-    const { pid, host } = JSON.parse(text);
-    return typeof pid === 'number' && typeof host === 'string' ? { pid, host } : null;
-  } catch {
-    return null;
-  }
+  const { pid, host } = Object(parsedJson(text));
+  return typeof pid === 'number' && typeof host === 'string' ? { pid, host } : null;
 }

@@ -3,10 +3,12 @@
  * time and inode that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
  * A file that is missing, incomplete or corrupted is found here.
  */
+
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { parsedJson } from '../parsed-json.ts';
 import { hashFile, syncFile, syncFolder } from './disk.ts';
 import type { ReportProgress } from './source.ts';
 import type { Weights } from './weights.ts';
@@ -202,9 +204,6 @@ function expectation(pins: readonly Pin[]): string {
 }
 
 function parseRecord(text: string): FileRecord | null {
-  try {
-    return recordSchema.parse(JSON.parse(text));
-  } catch {
-    return null; // a crash may have cut the record, and the file is hashed again
-  }
+  const { data = null } = recordSchema.safeParse(parsedJson(text));
+  return data; // a crash may have cut the record, and the file is hashed again
 }

@@ -1,8 +1,10 @@
 /** Checks the fields of a request and turns them into domain terms. The API description shows the same schema. */
+
 import { z } from 'zod';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { type Aliases, DIARIZES, isOpenAiModel, TELLS_LANGUAGES } from '../models/names.ts';
+import { parsedJson } from '../parsed-json.ts';
 import type { ChannelLabels } from '../transcription/channels.ts';
 import { meantBy, namesNoLanguage, parseLanguage } from '../transcription/language/names.ts';
 import { FORMATS, type SpeakerRequest, TASKS, type TranscriptionRequest } from '../transcription/request.ts';
@@ -340,7 +342,7 @@ function optionsOf(field: z.ZodType): readonly string[] {
 /** An empty member counts as absent, as an empty field does, and so does an object without members. */
 function chunkingOf(value: unknown): unknown {
   const text = typeof value === 'string' ? choiceIn(['auto'], value) : undefined;
-  const json = text === undefined ? value : fromJson(text);
+  const json = text === undefined ? value : parsedJson(text);
   if (json === undefined || typeof json !== 'object' || Array.isArray(json)) return json ?? text;
   const members = Object.entries(json ?? {})
     .map(([name, sent]) => [name, oneOfRepeated(sent, (value) => memberAsWritten(name, value))])
@@ -350,15 +352,6 @@ function chunkingOf(value: unknown): unknown {
 
 const memberAsWritten = (name: string, value: unknown) =>
   name === 'type' && typeof value === 'string' ? choiceIn(['server_vad'], value) : value;
-
-/** Undefined for a text that is no JSON. */
-function fromJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** The lists whose values have no comma, so that a comma separates them wherever it stands. */
 const WITHOUT_COMMA = ['languages', 'timestamp_granularities', 'include'];
@@ -389,7 +382,7 @@ function listOf(name: string, field: z.ZodArray, sent: unknown): unknown[] {
 
 function valuesIn(text: unknown, divides: boolean): unknown[] {
   if (typeof text !== 'string') return [text];
-  const json = text.trimStart().startsWith('[') ? fromJson(text) : undefined;
+  const json = text.trimStart().startsWith('[') ? parsedJson(text) : undefined;
   if (Array.isArray(json)) return json.map((value) => (typeof value === 'number' ? String(value) : value));
   return divides ? text.split(',').map((value) => value.trim()) : [text];
 }

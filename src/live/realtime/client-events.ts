@@ -1,7 +1,9 @@
 /** Reads the events of a client: JSON with a `type`, each type with its own fields. */
+
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { parsedJson } from '../../parsed-json.ts';
 import { checked, hasMoreValues } from '../checked.ts';
 import {
   betaSessionUpdate,
@@ -119,12 +121,8 @@ const notBase64 = (shown: string) => invalidValue('audio', shown, 'Expected base
 /** @param values the most values that are read, because each wrong one is described, and each level of a list is a step */
 function parsedEvent(message: Buffer, values: number): z.infer<typeof event> {
   if (hasMoreValues(message, values)) throw unusable(message, `Expected at most ${values} values`);
-  let json: unknown;
-  try {
-    json = JSON.parse(message.toString());
-  } catch {
-    throw unusable(message, 'Expected JSON');
-  }
+  const json = parsedJson(message.toString());
+  if (json === undefined) throw unusable(message, 'Expected JSON');
   const parsed = event.safeParse(json);
   if (!parsed.success) throw invalidValue('type', '', 'Expected an object with a type', 'type');
   const { event_id: id } = parsed.data;

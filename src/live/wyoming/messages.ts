@@ -2,10 +2,12 @@
  * Messages of Wyoming (https://github.com/OHF-Voice/wyoming, version 1.10): a line of JSON with the type and the
  * lengths, then data as JSON, then a payload. The payload is handed on as it comes, so a large one takes no memory.
  */
+
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
 import { addChunk } from '../../http/upload/request-body.ts';
 import type { Budgets } from '../../limits/budgets.ts';
+import { parsedJson } from '../../parsed-json.ts';
 import { hasMoreValues } from '../checked.ts';
 
 /** The version of the protocol that is spoken. */
@@ -144,11 +146,9 @@ function withData(message: Message, text: string): Message {
 }
 
 function jsonIn(text: string, what: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalid(`${what} is no JSON`);
-  }
+  const json = parsedJson(text);
+  if (json === undefined) throw invalid(`${what} is no JSON`);
+  return json;
 }
 
 /** The bytes of a message. Its data comes after the line, as from the reference, whose readers bound the line. */
