@@ -2,7 +2,6 @@
  * Sends a captured request to a gateway again, and compares the new answer with the captured one. Bodies may be as large
  * as an upload, so neither of them is ever in memory as a whole.
  */
-
 import { createReadStream } from 'node:fs';
 import { open, readFile, stat } from 'node:fs/promises';
 import { request as httpRequest, type IncomingMessage } from 'node:http';

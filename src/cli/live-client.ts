@@ -5,6 +5,7 @@ import { WebSocket } from 'ws';
 import { onAbort } from '../abort.ts';
 import { reachedAt } from '../address.ts';
 import { BUDGETS, type Budgets } from '../limits/budgets.ts';
+import { parsedJson } from '../parsed-json.ts';
 import type { LiveInput } from './live-audio.ts';
 import { unreached } from './unreached.ts';
 
@@ -168,22 +169,15 @@ async function opened(socket: WebSocket, base: string): Promise<void> {
     response.on('data', (text) => {
       body = `${body}${text}`.slice(0, 10_000);
     });
-    response.on('end', () =>
-      socket.emit('error', new Error(refusalIn(body) ?? `status ${response.statusCode}`)),
-    );
+    response.on('end', () => {
+      const { error } = Object(parsedJson(body));
+      socket.emit('error', new Error(error?.message ?? `status ${response.statusCode}`));
+    });
   });
   try {
     await once(socket, 'open');
   } catch (error) {
     const why = (error as Error).message || 'nothing answers there';
     throw new Error(unreached(error, base) ?? `Cannot hear through ${base}: ${why}`);
-  }
-}
-
-function refusalIn(body: string): string | undefined {
-  try {
-    return (JSON.parse(body) as { error?: { message?: string } }).error?.message;
-  } catch {
-    return undefined;
   }
 }

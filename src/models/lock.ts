@@ -3,7 +3,6 @@
  * its process no longer runs on this host, or when it was not touched while this process watched it for long enough, as
  * after a crash on another host of a shared disk.
  */
-
 import { randomUUID } from 'node:crypto';
 import { link, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';

@@ -3,7 +3,6 @@
  * time and inode that it had when it was hashed. While these three stay the same, gigabytes need not be hashed again.
  * A file that is missing, incomplete or corrupted is found here.
  */
-
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

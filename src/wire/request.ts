@@ -1,5 +1,4 @@
 /** Checks the fields of a request and turns them into domain terms. The API description shows the same schema. */
-
 import { z } from 'zod';
 import { type GatewayError, invalidValue } from '../errors.ts';
 import { BUDGETS } from '../limits/budgets.ts';

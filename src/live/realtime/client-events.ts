@@ -1,5 +1,4 @@
 /** Reads the events of a client: JSON with a `type`, each type with its own fields. */
-
 import { z } from 'zod';
 import { excerpt, GatewayError, invalidValue } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';

@@ -2,7 +2,6 @@
  * Messages of Wyoming (https://github.com/OHF-Voice/wyoming, version 1.10): a line of JSON with the type and the
  * lengths, then data as JSON, then a payload. The payload is handed on as it comes, so a large one takes no memory.
  */
-
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
 import { addChunk } from '../../http/upload/request-body.ts';
