@@ -1,11 +1,11 @@
 #include "keywords/speller.h"
 
+#include "models/sentencepiece.h"
+
 #include <limits>
 
 namespace voxgate {
 namespace {
-
-constexpr std::string_view kSpace = "\xE2\x96\x81";
 
 // Of the character that begins here; the text is UTF-8, and a byte that fits nowhere counts as a character.
 size_t character_bytes(std::string_view text) {
@@ -108,16 +108,16 @@ std::vector<int32_t> Speller::longest_first(std::string_view spaced, bool one_by
 }
 
 std::vector<std::vector<int32_t>> Speller::spellings(std::string_view text) const {
-  std::string spaced(kSpace);
+  std::string spaced(kPieceSpace);
   for (const char c : text)
-    c == ' ' ? spaced += kSpace : spaced += c;
+    c == ' ' ? spaced += kPieceSpace : spaced += c;
   std::vector<std::vector<int32_t>> all;
   const auto note = [&](std::vector<int32_t> ids) {
     if (!ids.empty() && std::ranges::find(ids, -1) == ids.end() && std::ranges::find(all, ids) == all.end())
       all.push_back(std::move(ids));
   };
   const bool may_stand_alone = begins_unspaced(text);
-  for (const size_t skipped : {size_t{0}, kSpace.size()}) {
+  for (const size_t skipped : {size_t{0}, kPieceSpace.size()}) {
     if (skipped > 0 && !may_stand_alone)
       break;
     const auto written = std::string_view(spaced).substr(skipped);

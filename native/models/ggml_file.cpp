@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ggml.h>
 #include <sys/stat.h>
 
 namespace voxgate {
@@ -13,26 +12,26 @@ namespace {
 constexpr int32_t kMaxNameBytes = 256;
 constexpr uint64_t kMaxElements = uint64_t{1} << 31; // whisper.cpp multiplies the shape in int32
 
+// What the weights of a file may be, by the number in its header.
+constexpr std::array<std::pair<ggml_ftype, ggml_type>, 12> kWeightTypes{{
+    {GGML_FTYPE_ALL_F32, GGML_TYPE_F32},
+    {GGML_FTYPE_MOSTLY_F16, GGML_TYPE_F16},
+    {GGML_FTYPE_MOSTLY_Q4_0, GGML_TYPE_Q4_0},
+    {GGML_FTYPE_MOSTLY_Q4_1, GGML_TYPE_Q4_1},
+    {GGML_FTYPE_MOSTLY_Q5_0, GGML_TYPE_Q5_0},
+    {GGML_FTYPE_MOSTLY_Q5_1, GGML_TYPE_Q5_1},
+    {GGML_FTYPE_MOSTLY_Q8_0, GGML_TYPE_Q8_0},
+    {GGML_FTYPE_MOSTLY_Q2_K, GGML_TYPE_Q2_K},
+    {GGML_FTYPE_MOSTLY_Q3_K, GGML_TYPE_Q3_K},
+    {GGML_FTYPE_MOSTLY_Q4_K, GGML_TYPE_Q4_K},
+    {GGML_FTYPE_MOSTLY_Q5_K, GGML_TYPE_Q5_K},
+    {GGML_FTYPE_MOSTLY_Q6_K, GGML_TYPE_Q6_K},
+}};
+
 } // namespace
 
 bool is_matrix_type(int32_t type) {
-  switch (type) {
-  case GGML_TYPE_F32:
-  case GGML_TYPE_F16:
-  case GGML_TYPE_Q4_0:
-  case GGML_TYPE_Q4_1:
-  case GGML_TYPE_Q5_0:
-  case GGML_TYPE_Q5_1:
-  case GGML_TYPE_Q8_0:
-  case GGML_TYPE_Q2_K:
-  case GGML_TYPE_Q3_K:
-  case GGML_TYPE_Q4_K:
-  case GGML_TYPE_Q5_K:
-  case GGML_TYPE_Q6_K:
-    return true;
-  default:
-    return false;
-  }
+  return std::ranges::any_of(kWeightTypes, [type](const auto& known) { return known.second == type; });
 }
 
 GgmlFileReader::GgmlFileReader(const std::string& path, CheckedBytes* kept)
@@ -125,6 +124,47 @@ bool GgmlFileReader::read_tensor_header(TensorHeader& header) {
   header.bytes = header.elements / static_cast<uint64_t>(ggml_blck_size(type)) * ggml_type_size(type);
   require(header.bytes <= remaining(), "it ends too early");
   return true;
+}
+
+std::vector<float> GgmlFileReader::read_floats(const TensorHeader& tensor) {
+  std::vector<float> floats(tensor.elements);
+  if (tensor.type == GGML_TYPE_F32) {
+    read_bytes(floats.data(), tensor.bytes);
+  } else {
+    std::vector<ggml_fp16_t> halves(tensor.elements);
+    read_bytes(halves.data(), tensor.bytes);
+    ggml_fp16_to_fp32_row(halves.data(), floats.data(), static_cast<int64_t>(floats.size()));
+  }
+  return floats;
+}
+
+void GgmlFileReader::read_tensors(ExpectedTensors missing) {
+  const size_t expected = missing.size();
+  for (TensorHeader tensor; read_tensor_header(tensor);) {
+    const auto found = missing.find(tensor.name);
+    if (found == missing.end())
+      fail("it holds an unknown tensor, or one twice: " + tensor.name);
+    const auto& [shape, type, target] = found->second;
+    if (shape != tensor.shape || type != tensor.type)
+      fail("its tensor " + tensor.name + " has another shape or type than the header requires");
+    if (target != nullptr)
+      *target = read_floats(tensor);
+    else
+      skip(tensor.bytes);
+    missing.erase(found);
+  }
+  // A file that was cut between two tensors is well-formed, and whisper.cpp even accepts one without weights.
+  if (!missing.empty())
+    fail("it holds " + std::to_string(expected - missing.size()) + " of " + std::to_string(expected) +
+         " tensors");
+}
+
+ggml_type GgmlFileReader::weight_type(int32_t ftype) const {
+  const auto* const found = std::ranges::find_if(kWeightTypes, [ftype](const auto& known) {
+    return ftype >= 0 && known.first == ftype % GGML_QNT_VERSION_FACTOR;
+  });
+  require(found != kWeightTypes.end(), "its weight type is unknown");
+  return found->second;
 }
 
 } // namespace voxgate

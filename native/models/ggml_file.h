@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ggml.h>
+
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -28,6 +30,14 @@ struct TensorHeader {
   uint64_t bytes = 0; // the size of the data that follows
 };
 
+// A tensor that a file must hold.
+struct ExpectedTensor {
+  std::array<int64_t, 4> shape;
+  ggml_type type;
+  std::vector<float>* target = nullptr; // gets its values; null where the data is skipped
+};
+using ExpectedTensors = std::map<std::string, ExpectedTensor>; // by their names
+
 // Pieces of a file by their positions in it.
 using CheckedBytes = std::map<uint64_t, std::string>;
 
@@ -48,6 +58,12 @@ class GgmlFileReader {
   void skip(uint64_t size);
   // False at the end of the file. After true, the position is at the data of the tensor.
   bool read_tensor_header(TensorHeader& header);
+  // The data of a tensor in f32 or f16, whose header was read.
+  std::vector<float> read_floats(const TensorHeader& tensor);
+  // Reads the tensors to the end of the file, which must be exactly these.
+  void read_tensors(ExpectedTensors missing);
+  // The type of the weights, of the number for it in the header of the file.
+  ggml_type weight_type(int32_t ftype) const;
 
   uint64_t size() const { return size_; }
   uint64_t remaining() const { return size_ - position_; }
@@ -83,21 +99,15 @@ struct WhisperHparams {
   int32_t ftype; // with the quantization version, as in the file
 };
 
-// The header of a Whisper file, with the bytes between the hparams and the first tensor (filters and
-// vocabulary).
-struct WhisperHeader {
-  WhisperHparams hparams;
-  std::vector<char> filters_and_vocabulary;
-};
+// Reads the header of a Whisper file, up to the first tensor.
+WhisperHparams read_whisper_header(GgmlFileReader& reader);
 
-WhisperHeader read_whisper_header(GgmlFileReader& reader);
-
-// Reads the whole file but the data of its tensors, and returns the size of its weights in bytes. Throws
-// Failure{load_failed} if it is not a complete Whisper model.
-uint64_t check_whisper_file(GgmlFileReader& reader);
-inline uint64_t check_whisper_file(const std::string& path) {
+// Reads the whole file but the data of its tensors. Throws Failure{load_failed} if it is not a complete
+// Whisper model.
+void check_whisper_file(GgmlFileReader& reader);
+inline void check_whisper_file(const std::string& path) {
   GgmlFileReader reader(path);
-  return check_whisper_file(reader);
+  check_whisper_file(reader);
 }
 
 } // namespace voxgate

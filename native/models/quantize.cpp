@@ -2,9 +2,9 @@
 
 #include "models/ggml_file.h"
 
-#include <ggml.h>
-
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <system_error>
@@ -79,18 +79,6 @@ void write_header(AtomicFile& out, const TensorHeader& tensor, int32_t type) {
   out.write(tensor.name.data(), tensor.name.size());
 }
 
-std::vector<float> read_as_f32(GgmlFileReader& reader, const TensorHeader& tensor) {
-  std::vector<float> values(tensor.elements);
-  if (tensor.type == GGML_TYPE_F32) {
-    reader.read_bytes(values.data(), tensor.bytes);
-  } else {
-    std::vector<ggml_fp16_t> halves(tensor.elements);
-    reader.read_bytes(halves.data(), tensor.bytes);
-    ggml_fp16_to_fp32_row(halves.data(), values.data(), static_cast<int64_t>(tensor.elements));
-  }
-  return values;
-}
-
 void copy_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader& tensor) {
   write_header(out, tensor, tensor.type);
   const auto data = reader.read_string(tensor.bytes);
@@ -101,7 +89,7 @@ void quantize_tensor(GgmlFileReader& reader, AtomicFile& out, const TensorHeader
   reader.require(tensor.type == GGML_TYPE_F32 || tensor.type == GGML_TYPE_F16, "it is quantized already");
   reader.require(tensor.shape[0] % ggml_blck_size(GGML_TYPE_Q8_0) == 0,
                  "a tensor does not fit the quantization");
-  const auto values = read_as_f32(reader, tensor);
+  const auto values = reader.read_floats(tensor);
   const int64_t rows = tensor.shape[1];
   std::vector<uint8_t> packed(ggml_row_size(GGML_TYPE_Q8_0, tensor.shape[0]) * static_cast<size_t>(rows));
   const size_t size =
@@ -121,13 +109,14 @@ void quantize_whisper_q8_0(const std::string& source, const std::string& target,
                   "Expected a target other than the source but received " + target);
 
   GgmlFileReader reader(source);
-  const auto header = read_whisper_header(reader);
+  read_whisper_header(reader);
+  // It stays as it is but for the type of the weights. Behind it the reader goes on.
+  std::string header(reader.size() - reader.remaining(), '\0');
+  reader.read_at(0, header.data(), header.size());
+  constexpr int32_t kType = GGML_QNT_VERSION * GGML_QNT_VERSION_FACTOR + GGML_FTYPE_MOSTLY_Q8_0;
+  std::memcpy(&header[sizeof kGgmlMagic + offsetof(WhisperHparams, ftype)], &kType, sizeof kType);
   AtomicFile out(target);
-  out.write(&kGgmlMagic, sizeof kGgmlMagic);
-  auto hparams = header.hparams;
-  hparams.ftype = GGML_QNT_VERSION * GGML_QNT_VERSION_FACTOR + GGML_FTYPE_MOSTLY_Q8_0;
-  out.write(&hparams, sizeof hparams);
-  out.write(header.filters_and_vocabulary.data(), header.filters_and_vocabulary.size());
+  out.write(header.data(), header.size());
 
   TensorHeader tensor;
   while (reader.read_tensor_header(tensor)) {

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include "backends/sensevoice/sensevoice_ctc.h"
+#include "models/sentencepiece.h"
 
 #include <cmath>
 

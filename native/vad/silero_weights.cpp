@@ -2,44 +2,34 @@
 
 #include "models/ggml_file.h"
 
-#include <ggml.h>
-
 #include <array>
-#include <map>
 
 namespace voxgate {
 namespace {
 
 constexpr int32_t kMaxNameBytes = 63;
 
-// A tensor that the file must hold: its type, its shape with the innermost dimension first, and its target.
-struct Expected {
-  ggml_type type;
-  std::array<int64_t, 4> shape;
-  std::vector<float>* target;
-};
-
-std::map<std::string, Expected> expected_tensors(SileroWeights& weights) {
+ExpectedTensors expected_tensors(SileroWeights& weights) {
   constexpr auto f16 = GGML_TYPE_F16;
   constexpr auto f32 = GGML_TYPE_F32;
   const std::string conv = "_model.encoder.";
   const std::string rnn = "_model.decoder.rnn.";
   auto& encoder = weights.encoder;
-  return {{"_model.stft.forward_basis_buffer", {f16, {256, 1, 258, 1}, &weights.stft}},
-          {conv + "0.reparam_conv.weight", {f16, {3, 129, 128, 1}, &encoder[0].weight}},
-          {conv + "0.reparam_conv.bias", {f32, {128, 1, 1, 1}, &encoder[0].bias}},
-          {conv + "1.reparam_conv.weight", {f16, {3, 128, 64, 1}, &encoder[1].weight}},
-          {conv + "1.reparam_conv.bias", {f32, {64, 1, 1, 1}, &encoder[1].bias}},
-          {conv + "2.reparam_conv.weight", {f16, {3, 64, 64, 1}, &encoder[2].weight}},
-          {conv + "2.reparam_conv.bias", {f32, {64, 1, 1, 1}, &encoder[2].bias}},
-          {conv + "3.reparam_conv.weight", {f16, {3, 64, 128, 1}, &encoder[3].weight}},
-          {conv + "3.reparam_conv.bias", {f32, {128, 1, 1, 1}, &encoder[3].bias}},
-          {rnn + "weight_ih", {f32, {128, 512, 1, 1}, &weights.input.weight}},
-          {rnn + "bias_ih", {f32, {512, 1, 1, 1}, &weights.input.bias}},
-          {rnn + "weight_hh", {f32, {128, 512, 1, 1}, &weights.recurrent.weight}},
-          {rnn + "bias_hh", {f32, {512, 1, 1, 1}, &weights.recurrent.bias}},
-          {"_model.decoder.decoder.2.weight", {f16, {128, 1, 1, 1}, &weights.output.weight}},
-          {"_model.decoder.decoder.2.bias", {f32, {1, 1, 1, 1}, &weights.output.bias}}};
+  return {{"_model.stft.forward_basis_buffer", {{256, 1, 258, 1}, f16, &weights.stft}},
+          {conv + "0.reparam_conv.weight", {{3, 129, 128, 1}, f16, &encoder[0].weight}},
+          {conv + "0.reparam_conv.bias", {{128, 1, 1, 1}, f32, &encoder[0].bias}},
+          {conv + "1.reparam_conv.weight", {{3, 128, 64, 1}, f16, &encoder[1].weight}},
+          {conv + "1.reparam_conv.bias", {{64, 1, 1, 1}, f32, &encoder[1].bias}},
+          {conv + "2.reparam_conv.weight", {{3, 64, 64, 1}, f16, &encoder[2].weight}},
+          {conv + "2.reparam_conv.bias", {{64, 1, 1, 1}, f32, &encoder[2].bias}},
+          {conv + "3.reparam_conv.weight", {{3, 64, 128, 1}, f16, &encoder[3].weight}},
+          {conv + "3.reparam_conv.bias", {{128, 1, 1, 1}, f32, &encoder[3].bias}},
+          {rnn + "weight_ih", {{128, 512, 1, 1}, f32, &weights.input.weight}},
+          {rnn + "bias_ih", {{512, 1, 1, 1}, f32, &weights.input.bias}},
+          {rnn + "weight_hh", {{128, 512, 1, 1}, f32, &weights.recurrent.weight}},
+          {rnn + "bias_hh", {{512, 1, 1, 1}, f32, &weights.recurrent.bias}},
+          {"_model.decoder.decoder.2.weight", {{128, 1, 1, 1}, f16, &weights.output.weight}},
+          {"_model.decoder.decoder.2.bias", {{1, 1, 1, 1}, f32, &weights.output.bias}}};
 }
 
 void check_header(GgmlFileReader& reader) {
@@ -55,34 +45,13 @@ void check_header(GgmlFileReader& reader) {
                  "its network is not the one of Silero 5 or 6");
 }
 
-std::vector<float> read_floats(GgmlFileReader& reader, const TensorHeader& tensor) {
-  std::vector<float> floats(tensor.elements);
-  if (tensor.type == GGML_TYPE_F32) {
-    reader.read_bytes(floats.data(), tensor.bytes);
-  } else {
-    std::vector<ggml_fp16_t> halves(tensor.elements);
-    reader.read_bytes(halves.data(), tensor.bytes);
-    ggml_fp16_to_fp32_row(halves.data(), floats.data(), static_cast<int64_t>(floats.size()));
-  }
-  return floats;
-}
-
 } // namespace
 
 SileroWeights read_silero_weights(const std::string& path) {
   GgmlFileReader reader(path);
   check_header(reader);
   SileroWeights weights;
-  auto missing = expected_tensors(weights);
-  for (TensorHeader tensor; reader.read_tensor_header(tensor);) {
-    const auto found = missing.find(tensor.name);
-    reader.require(found != missing.end() && found->second.type == tensor.type &&
-                       found->second.shape == tensor.shape,
-                   "its weights do not fit");
-    *found->second.target = read_floats(reader, tensor);
-    missing.erase(found);
-  }
-  reader.require(missing.empty(), "it is incomplete");
+  reader.read_tensors(expected_tensors(weights));
   reader.require_unchanged();
   return weights;
 }

@@ -3,10 +3,10 @@
 #include "backends/ggml_runtime.h"
 #include "backends/parakeet/parakeet_file.h"
 #include "backends/parakeet/parakeet_internals.h"
-#include "backends/parakeet/parakeet_text.h"
 #include "backends/registry.h"
 #include "keywords/speller.h"
 #include "models/checked_file.h"
+#include "models/sentencepiece.h"
 
 #include <parakeet.h>
 
@@ -54,9 +54,15 @@ float logprob(std::span<const float> logits, int32_t id) {
   return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(id)] - highest) - std::log(sum));
 }
 
+// True for a piece that spells nothing.
+bool is_control(std::string_view piece) {
+  return piece == "<unk>" || piece == "<pad>" || piece == "<s>" || piece == "</s>" ||
+         !tag_name(piece).empty();
+}
+
 Speller spell_with(const parakeet_context& context, size_t vocabulary) {
   const auto pieces = parakeet_internals::pieces(context, vocabulary);
-  return {pieces, [&](size_t id) { return !is_parakeet_control(pieces[id]); }};
+  return {pieces, [&](size_t id) { return !is_control(pieces[id]); }};
 }
 
 class ParakeetBackend final : public Backend {
@@ -116,7 +122,8 @@ class ParakeetBackend final : public Backend {
     for (const auto& data : parakeet_internals::tokens(*state_)) {
       Token token;
       token.id = data.id;
-      token.bytes = parakeet_piece_text(parakeet_internals::piece(*context_, data.id));
+      const auto& piece = parakeet_internals::piece(*context_, data.id);
+      token.bytes = is_control(piece) ? "" : piece_text(piece);
       token.logprob = logprobs.at(segment.tokens.size());
       if (!std::isfinite(token.logprob))
         throw Failure(StatusCode::inference_failed, "The model computed numbers that are not finite");
@@ -146,7 +153,7 @@ const FamilyRegistration registration{"parakeet", load_parakeet, parakeet_log_se
 std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelToken& cancel) {
   const int gpu = gpu_index(options.device);
   CheckedFile file(options.path);
-  const auto checked = check_parakeet_file(file.reader());
+  const int32_t vocabulary = check_parakeet_file(file.reader());
   cancel.check();
   auto params = parakeet_context_default_params();
   params.use_gpu = gpu >= 0;
@@ -157,8 +164,7 @@ std::unique_ptr<Backend> load_parakeet(const LoadOptions& options, const CancelT
   if (!context) // the file was checked, so that nothing else can be missing
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights");
   cancel.check();
-  return std::make_unique<ParakeetBackend>(std::move(context), options,
-                                           static_cast<size_t>(checked.vocabulary));
+  return std::make_unique<ParakeetBackend>(std::move(context), options, static_cast<size_t>(vocabulary));
 }
 
 } // namespace voxgate

@@ -1,10 +1,5 @@
 #include "backends/parakeet/parakeet_file.h"
 
-#include <ggml.h>
-
-#include <algorithm>
-#include <map>
-
 namespace voxgate {
 namespace {
 
@@ -32,44 +27,6 @@ struct Hparams {
 };
 
 using Shape = std::array<int64_t, 4>;
-struct Expected {
-  Shape shape;
-  ggml_type type;
-};
-using Tensors = std::map<std::string, Expected>;
-
-ggml_type weight_type(const GgmlFileReader& reader, const Hparams& h) {
-  reader.require(h.ftype >= 0, "its weight type is unknown");
-  switch (h.ftype % GGML_QNT_VERSION_FACTOR) {
-  case GGML_FTYPE_ALL_F32:
-    return GGML_TYPE_F32;
-  case GGML_FTYPE_MOSTLY_F16:
-    return GGML_TYPE_F16;
-  case GGML_FTYPE_MOSTLY_Q4_0:
-    return GGML_TYPE_Q4_0;
-  case GGML_FTYPE_MOSTLY_Q4_1:
-    return GGML_TYPE_Q4_1;
-  case GGML_FTYPE_MOSTLY_Q5_0:
-    return GGML_TYPE_Q5_0;
-  case GGML_FTYPE_MOSTLY_Q5_1:
-    return GGML_TYPE_Q5_1;
-  case GGML_FTYPE_MOSTLY_Q8_0:
-    return GGML_TYPE_Q8_0;
-  case GGML_FTYPE_MOSTLY_Q2_K:
-    return GGML_TYPE_Q2_K;
-  case GGML_FTYPE_MOSTLY_Q3_K:
-    return GGML_TYPE_Q3_K;
-  case GGML_FTYPE_MOSTLY_Q4_K:
-    return GGML_TYPE_Q4_K;
-  case GGML_FTYPE_MOSTLY_Q5_K:
-    return GGML_TYPE_Q5_K;
-  case GGML_FTYPE_MOSTLY_Q6_K:
-    return GGML_TYPE_Q6_K;
-  default:
-    reader.fail("its weight type is unknown");
-  }
-}
-
 void check_hparams(const GgmlFileReader& reader, const Hparams& h) {
   const auto within = [](int32_t value, int32_t low, int32_t high) { return value >= low && value <= high; };
   reader.require(within(h.n_vocab, 1, kMaxVocabulary), "its vocabulary is out of range");
@@ -115,7 +72,7 @@ void check_tables(GgmlFileReader& reader, const Hparams& h) {
   }
 }
 
-void expect_encoder(Tensors& tensors, const Hparams& h, ggml_type type) {
+void expect_encoder(ExpectedTensors& tensors, const Hparams& h, ggml_type type) {
   const int64_t channels = h.n_channels;
   const int64_t state = h.n_audio_state;
   const auto add = [&](const std::string& name, Shape shape, ggml_type tensor_type = GGML_TYPE_F32) {
@@ -153,7 +110,7 @@ void expect_encoder(Tensors& tensors, const Hparams& h, ggml_type type) {
   }
 }
 
-void expect_decoder(Tensors& tensors, const Hparams& h, ggml_type type) {
+void expect_decoder(ExpectedTensors& tensors, const Hparams& h, ggml_type type) {
   const int64_t dim = h.n_pred_dim;
   const int64_t outputs = int64_t{h.n_vocab} + h.n_durations + 1;
   // As parakeet.cpp does: a decoder whose width is no multiple of the quantization block stays in f32.
@@ -177,36 +134,20 @@ void expect_decoder(Tensors& tensors, const Hparams& h, ggml_type type) {
 
 } // namespace
 
-ParakeetFile check_parakeet_file(GgmlFileReader& reader) {
+int32_t check_parakeet_file(GgmlFileReader& reader) {
   reader.require(reader.remaining() >= 4 && reader.read<uint32_t>() == kGgmlMagic, "it is not a ggml model");
   const auto h = reader.read<Hparams>();
   check_hparams(reader, h);
-  const auto type = weight_type(reader, h);
+  const auto type = reader.weight_type(h.ftype);
   const auto block = ggml_blck_size(type);
   reader.require(h.n_audio_state % block == 0 && int64_t{h.n_mels / 8} * h.n_channels % block == 0,
                  "its width does not fit its quantization");
   check_tables(reader, h);
-
-  Tensors missing;
-  expect_encoder(missing, h, type);
-  expect_decoder(missing, h, type);
-  const size_t expected = missing.size();
-  ParakeetFile file{0, h.n_vocab};
-  TensorHeader tensor;
-  while (reader.read_tensor_header(tensor)) {
-    const auto found = missing.find(tensor.name);
-    reader.require(found != missing.end(), "a tensor is unknown or there twice");
-    if (found->second.shape != tensor.shape || found->second.type != tensor.type)
-      reader.fail("the tensor " + tensor.name + " has another shape or type than the header says");
-    missing.erase(found);
-    file.weight_bytes += tensor.bytes;
-    reader.skip(tensor.bytes);
-  }
-  // A file cut between two tensors is well-formed.
-  if (!missing.empty())
-    reader.fail("it holds " + std::to_string(expected - missing.size()) + " of " + std::to_string(expected) +
-                " tensors");
-  return file;
+  ExpectedTensors expected;
+  expect_encoder(expected, h, type);
+  expect_decoder(expected, h, type);
+  reader.read_tensors(std::move(expected));
+  return h.n_vocab;
 }
 
 } // namespace voxgate

@@ -1,6 +1,7 @@
 #include "backends/sensevoice/sensevoice_ctc.h"
 
 #include "keywords/speller.h"
+#include "models/sentencepiece.h"
 #include "status.h"
 
 #include <algorithm>
@@ -54,17 +55,6 @@ void settle_times(Segment& segment, int64_t limit_ms) {
 }
 
 } // namespace
-
-std::string piece_text(std::string_view piece) {
-  constexpr std::string_view kSpace = "\xE2\x96\x81";
-  std::string text;
-  while (!piece.empty()) {
-    const bool space = piece.starts_with(kSpace);
-    text += space ? ' ' : piece.front();
-    piece.remove_prefix(space ? kSpace.size() : 1);
-  }
-  return text;
-}
 
 SenseVoicePeak peak_of(const std::vector<float>& logits, int32_t blank) {
   const auto top = std::ranges::max_element(logits);

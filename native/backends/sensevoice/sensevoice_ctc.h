@@ -36,7 +36,4 @@ Segment read_sensevoice(const std::vector<SenseVoicePeak>& peaks, const std::vec
 // The languages by the probability that the first position gives them, most probable first.
 std::vector<LanguageProbability> rank_languages(const std::vector<float>& row, const SenseVoiceShape& shape);
 
-// UTF-8 of a SentencePiece piece: its "▁" stands for a space.
-std::string piece_text(std::string_view piece);
-
 } // namespace voxgate

@@ -2,6 +2,7 @@
 
 #include "backend.h"
 #include "backends/sensevoice/sensevoice_fbank.h"
+#include "models/sentencepiece.h"
 
 #include <algorithm>
 
@@ -57,11 +58,6 @@ int32_t find_tag(const GgufFile& file, const std::vector<std::string>& pieces, c
 }
 
 } // namespace
-
-std::string_view tag_name(std::string_view piece) {
-  const bool is_tag = piece.size() > 4 && piece.starts_with("<|") && piece.ends_with("|>");
-  return is_tag ? piece.substr(2, piece.size() - 4) : std::string_view{};
-}
 
 SenseVoiceShape read_sensevoice_shape(const GgufFile& file) {
   expect(file, "general.architecture", "sensevoice");

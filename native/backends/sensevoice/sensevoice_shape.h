@@ -54,7 +54,4 @@ SenseVoiceShape read_sensevoice_shape(const GgufFile& file);
 // Also completes the languages of the shape with their tokens.
 SenseVoiceVocabulary read_sensevoice_vocabulary(const GgufFile& file, SenseVoiceShape& shape);
 
-// "zh" of "<|zh|>"; empty when the piece is no tag.
-std::string_view tag_name(std::string_view piece);
-
 } // namespace voxgate
