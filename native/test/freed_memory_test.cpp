@@ -1,7 +1,7 @@
 #include "harness.h"
 #include "resident_pages.h"
 
-#include "backends/spare_pages.h"
+#include "backends/pages.h"
 #include "freed_memory.h"
 
 #ifdef __linux__

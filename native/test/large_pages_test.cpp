@@ -1,6 +1,6 @@
 #include "harness.h"
 
-#include "backends/large_pages.h"
+#include "backends/pages.h"
 
 #ifdef __linux__
 #include <fstream>

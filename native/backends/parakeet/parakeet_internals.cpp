@@ -1,7 +1,7 @@
 #include "backends/parakeet/parakeet_internals.h"
 
 #include "backends/backend_proc.h"
-#include "backends/large_pages.h"
+#include "backends/pages.h"
 #include "backends/parakeet/parakeet_filters.h"
 #include "backends/upstream_failure.h"
 

@@ -1,6 +1,6 @@
 #include "backends/sensevoice/sensevoice_weights.h"
 
-#include "backends/large_pages.h"
+#include "backends/pages.h"
 #include "models/ggml_file.h"
 #include "status.h"
 

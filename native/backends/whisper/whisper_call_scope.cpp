@@ -1,6 +1,6 @@
 #include "backends/whisper/whisper_call_scope.h"
 
-#include "backends/spare_pages.h"
+#include "backends/pages.h"
 #include "backends/whisper/whisper_internals.h"
 
 #include <ggml.h>

@@ -12,7 +12,7 @@
 
 #include "backend.h"
 #include "backends/backend_proc.h"
-#include "backends/large_pages.h"
+#include "backends/pages.h"
 #include "backends/upstream_failure.h"
 #include "backends/whisper/whisper_alignment.h"
 #include "backends/whisper/whisper_call_scope.h"

@@ -1,8 +1,7 @@
 #include "backends/whisper/whisper_seams.h"
 
 #include "backends/backend_proc.h"
-#include "backends/large_pages.h"
-#include "backends/spare_pages.h"
+#include "backends/pages.h"
 #include "backends/upstream_failure.h"
 #include "backends/whisper/whisper_call_scope.h"
 #include "backends/whisper/whisper_graph.h"
