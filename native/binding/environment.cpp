@@ -3,6 +3,7 @@
 #include "binding/errors.h"
 #include "binding/log.h"
 
+#include <array>
 #include <utility>
 
 namespace voxgate {
@@ -10,6 +11,9 @@ namespace {
 
 // While the JavaScript thread is blocked, a library that logs a lot must not fill the memory.
 constexpr int kMaxQueuedLogs = 1000;
+
+// In the order of LogLevel.
+constexpr std::array kLevelNames{"debug", "info", "warn", "error"};
 
 } // namespace
 
@@ -130,7 +134,8 @@ void Environment::post_log(LogLevel level, const std::string& line) {
   post([place = std::make_shared<Place>(shared_from_this()), level, line](Napi::Env env) {
     const auto& logger = place->environment->logger_;
     if (!logger.IsEmpty())
-      logger.Call({Napi::String::New(env, log_level_name(level)), Napi::String::New(env, line)});
+      logger.Call(
+          {Napi::String::New(env, kLevelNames.at(static_cast<size_t>(level))), Napi::String::New(env, line)});
   });
 }
 

@@ -1,55 +1,21 @@
 #include "binding/errors.h"
 
+#include <array>
+
 namespace voxgate {
 namespace {
 
-const char* code_name(StatusCode code) {
-  switch (code) {
-  case StatusCode::load_failed:
-    return "load_failed";
-  case StatusCode::bad_audio:
-    return "bad_audio";
-  case StatusCode::inference_failed:
-    return "inference_failed";
-  case StatusCode::incomplete:
-    return "incomplete";
-  case StatusCode::repetition:
-    return "repetition";
-  case StatusCode::text_too_long:
-    return "text_too_long";
-  case StatusCode::out_of_memory:
-    return "out_of_memory";
-  case StatusCode::closed:
-    return "closed";
-  case StatusCode::invalid_argument:
-    return "invalid_argument";
-  case StatusCode::cancelled:
-    return "cancelled";
-  }
-  return "inference_failed";
-}
+// In the order of StatusCode.
+constexpr std::array kCodeNames{"load_failed",      "bad_audio",     "inference_failed", "incomplete",
+                                "repetition",       "text_too_long", "out_of_memory",    "closed",
+                                "invalid_argument", "cancelled"};
+
+// In the order of napi_valuetype; an external value is an object.
+constexpr std::array kTypeNames{"undefined", "null",   "boolean",  "number", "string",
+                                "symbol",    "object", "function", "object", "bigint"};
 
 const char* type_name(Napi::Value value) {
-  switch (value.Type()) {
-  case napi_undefined:
-    return "undefined";
-  case napi_null:
-    return "null";
-  case napi_boolean:
-    return "boolean";
-  case napi_number:
-    return "number";
-  case napi_string:
-    return "string";
-  case napi_symbol:
-    return "symbol";
-  case napi_function:
-    return "function";
-  case napi_bigint:
-    return "bigint";
-  default:
-    return "object";
-  }
+  return kTypeNames.at(static_cast<size_t>(value.Type()));
 }
 
 // The received value, short enough for a log line. The toString of an object is never called.
@@ -70,7 +36,7 @@ std::string describe(Napi::Value value) {
 
 Napi::Error make_error(Napi::Env env, const Status& status) {
   auto error = Napi::Error::New(env, status.message);
-  error.Set("code", Napi::String::New(env, code_name(status.code)));
+  error.Set("code", Napi::String::New(env, kCodeNames.at(static_cast<size_t>(status.code))));
   return error;
 }
 

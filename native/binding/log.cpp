@@ -10,24 +10,6 @@ std::mutex g_mutex; // held also while posting, so that no listener can end mean
 // Not a set, whose code in the library of C++ is hidden from ThreadSanitizer.
 std::vector<LogListener*> g_listeners;
 
-} // namespace
-
-const char* log_level_name(LogLevel level) {
-  switch (level) {
-  case LogLevel::debug:
-    return "debug";
-  case LogLevel::info:
-    return "info";
-  case LogLevel::warn:
-    return "warn";
-  case LogLevel::error:
-    return "error";
-  }
-  return "info";
-}
-
-namespace {
-
 void write_lines(LogLevel level, const char* text) {
   static thread_local std::string line; // the libraries write lines in parts
   line += text;

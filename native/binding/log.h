@@ -17,8 +17,6 @@ class LogListener {
   virtual void post_log(LogLevel level, const std::string& line) = 0;
 };
 
-const char* log_level_name(LogLevel level);
-
 // The log function for start_ggml. The libraries have one log for the whole process. Each complete line goes
 // to every listener.
 void write_log(LogLevel level, const char* text);
