@@ -3,14 +3,12 @@
 // How a loop is chosen for the processor that it runs on. Where the loop lives decides:
 //
 // - native/kernels/ is compiled into ggml's CPU library, once for each level of instructions
-// (kernels/vectors.h has
-//   their registers). The level of SVC_CPU, or the processor, chooses the library (backends/cpu_library.cpp).
+//   (kernels/vectors.h has their registers). The level of SVC_CPU, or the processor, chooses the library
+//   (backends/cpu_library.cpp).
 // - Everywhere else a loop that the compiler turns into vectors has VOXGATE_VECTOR_CLONES. It is compiled for
-// several
-//   processors, and the loader takes the best version.
+//   several processors, and the loader takes the best version.
 // - layers/panels.cpp is written for each width of registers, since they differ in how many rows fit. SVC_CPU
-// limits
-//   its choice, too, because the last bits of a result depend on it.
+//   limits its choice, too, because the last bits of a result depend on it.
 //
 // The products in bfloat16 of both sides have functions of their own (`target` attributes), which are called
 // where processor_bfloat16() has what they need.

@@ -1,28 +1,20 @@
 // Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which four
-// calls inside them arrive at functions of ours, and two functions are renamed to `upstream_...`
-// (native/patches/ggml). Each row names what is called, the lines that call it, what happens instead and why,
-// and the test that fails where it does not happen:
+// calls inside them arrive at functions of ours, and two functions are renamed to `upstream_...`. What each
+// does instead, and why, stands at the top of its patch in native/patches/ggml. Here are the tests that fail
+// where it does not happen, in native/test/attention_test.cpp and kernels_test.cpp:
 //
-// attend_many (9044)
-//   Attention of many queries without a mask (unmasked_attention.h). ggml turns keys and values to floats
-//   anew for each 64 queries. Attention of fewer queries does not come here (attend_rows.h).
-//   Tests: "attention of many queries is ours, in floats", "... on AMX tiles".
-// im2col (6403)
-//   What the taps of a convolution over time see, laid out by each thread for times of its own (im2col.h). In
-//   ggml both threads write to each line of the cache. Test: "what the taps of a convolution see is ours".
-// gelu_row (2132)
-//   GELU computed for a register of values at once. ggml looks every value up in a table of 16-bit floats.
-//   Test: "GELU is ours, its tanh form, ends of rows included".
-// halves_to_floats (8796)
-//   The processor's instruction. ggml_fp16_to_fp32_row is portable, bit by bit.
-//   Test: "attention of other shapes than Whisper's is ggml's, with the processor's own instruction".
+// attend_many: "attention of many queries is ours, in floats", "... on AMX tiles"
+// im2col: "what the taps of a convolution see is ours"
+// gelu_row: "GELU is ours, its tanh form, ends of rows included"
+// halves_to_floats: "attention of other shapes than Whisper's is ggml's, with the processor's own
+// instruction"
 //
 // sgemm_internals.cpp does the same for the products of matrices ("quantized products are ours", "products on
-// AMX tiles are those of bfloat16 for every shape"). The tests are in native/test/attention_test.cpp and
-// kernels_test.cpp. ggml-cpu.cpp finds the operations of speech_ops.h by name (speech_ops_test.cpp), and
-// ggml-cpu.c calls fused_ops.cpp before it computes a node ("nodes that follow each other are computed as
-// one", "products of a few columns are computed with what follows them", "attention of one query is the same
-// to the last bit on any number of threads", "attention of a few queries is ours").
+// AMX tiles are those of bfloat16 for every shape"). ggml-cpu.cpp finds the operations of speech_ops.h by
+// name (speech_ops_test.cpp), and ggml-cpu.c calls fused_ops.cpp before it computes a node ("nodes that
+// follow each other are computed as one", "products of a few columns are computed with what follows them",
+// "attention of one query is the same to the last bit on any number of threads", "attention of a few queries
+// is ours").
 
 // This comes first. Behind <new>, ops.h takes GCC's size of a cache line, which is 256 bytes on ARM.
 // ggml-cpu.c, which allocates the memory of these operations, takes 64, and they would write past its end.

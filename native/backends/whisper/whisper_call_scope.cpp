@@ -37,21 +37,19 @@ void keep_part(std::span<std::byte> memory, size_t part) {
 
 CallScope::CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel,
                      StepBatcher* batcher)
-    : state_(&state), cancel_(cancel), batcher_(batcher), turn_(budget),
+    : state_(state), cancel_(cancel), batcher_(batcher), turn_(budget),
       audio_graphs_(whisper_internals::audio_graphs(state)) {
   whisper_internals::set_graph_abort(state, should_abort, this);
   whisper_internals::set_call(state, this);
 }
 
 CallScope::~CallScope() {
-  if (state_ == nullptr)
-    return;
-  whisper_internals::set_call(*state_, nullptr);
-  whisper_internals::set_graph_abort(*state_, nullptr, nullptr);
+  whisper_internals::set_call(state_, nullptr);
+  whisper_internals::set_graph_abort(state_, nullptr, nullptr);
   give_back(working_);
-  for (const auto scratch : whisper_internals::scratch_memory(*state_))
+  for (const auto scratch : whisper_internals::scratch_memory(state_))
     keep_part(scratch, kKeptOfTokens);
-  const auto texts = whisper_internals::text_cache(*state_);
+  const auto texts = whisper_internals::text_cache(state_);
   give_back_pages(texts.data(), texts.size());
 }
 
@@ -84,7 +82,7 @@ void CallScope::give_back(std::span<const WorkingMemory> memories) const {
 }
 
 int64_t CallScope::cache_head() const {
-  return whisper_internals::cache_head(*state_);
+  return whisper_internals::cache_head(state_);
 }
 
 bool CallScope::should_abort(void* scope) {

@@ -56,9 +56,6 @@ class CallScope {
   void computing(ggml_backend_sched_t scheduler);
   void computed(ggml_backend_sched_t scheduler, ggml_cgraph* graph);
 
-  // For the case that whisper.cpp has freed the state: nothing of it is touched again.
-  void state_is_gone() { state_ = nullptr; }
-
   // Tells which positions the graphs from here on encode, or attend to.
   void set_window(const WhisperWindow& window) { window_ = window; }
   const WhisperWindow& window() const { return window_; }
@@ -75,7 +72,7 @@ class CallScope {
   int threads() const { return turn_.threads(); }
 
  private:
-  whisper_state* state_;
+  whisper_state& state_;
   const CancelToken& cancel_;
   StepBatcher* batcher_;
   ThreadBudget::Turn turn_;

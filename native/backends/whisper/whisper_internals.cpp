@@ -134,6 +134,8 @@ struct whisper_state* whisper_init_state(whisper_context* context) {
   return state.release();
 }
 
+#include "backends/whisper/whisper_lanes_decoder.h" // it needs the structs of whisper.cpp
+
 namespace voxgate::whisper_internals {
 
 std::shared_ptr<whisper_context> view_of(std::shared_ptr<const whisper_context> whole,
@@ -293,7 +295,7 @@ void reserve_tokens(whisper_context& context, whisper_state& state, int tokens) 
                             hparams.n_text_layer, wanted))
     return use_small_pages(state);
   state.kv_self.size = 0; // the next call tries again
-  throw voxgate::Failure(voxgate::StatusCode::out_of_memory, "Not enough memory for the decoder");
+  throw Failure(StatusCode::out_of_memory, "Not enough memory for the decoder");
 }
 
 namespace {
@@ -323,7 +325,7 @@ void keep_scores(const whisper_state& state, KeptScores& kept) {
 void decode_batch(whisper_context& context, whisper_state& state, int threads, KeptScores* kept) {
   forget_step(state);
   if (!whisper_decode_internal(context, state, state.batch, threads, kept != nullptr, nullptr, nullptr))
-    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+    throw Failure(StatusCode::inference_failed, "Whisper's decoder failed");
   if (kept != nullptr)
     keep_scores(state, *kept);
 }
@@ -338,7 +340,7 @@ void decode_step(whisper_context& context, whisper_state& state, int threads, Ke
   auto& batch = state.batch;
   const auto fail = [&] {
     forget_step(state);
-    throw voxgate::Failure(voxgate::StatusCode::inference_failed, "Whisper's decoder failed");
+    throw Failure(StatusCode::inference_failed, "Whisper's decoder failed");
   };
   ++seam_counts.steps;
   if (!whisper_kv_cache_find_slot(cache, batch))
@@ -372,20 +374,16 @@ void decode_step(whisper_context& context, whisper_state& state, int threads, Ke
     }
   }
   set("KQ_mask", mask.data());
-  if (voxgate::compute_graph(state.call, scheduler, step.graph) != GGML_STATUS_SUCCESS)
+  if (compute_graph(state.call, scheduler, step.graph) != GGML_STATUS_SUCCESS)
     fail();
-  voxgate::read_logits(ggml_graph_node(step.graph, -1), state.logits);
+  read_logits(ggml_graph_node(step.graph, -1), state.logits);
   if (aligns)
     keep_scores(state, *kept);
 }
 
-} // namespace
-
-namespace {
-
 // The step of the one text of a lane, with those of other lanes. False where that failed: the state is then
 // as it was.
-bool decode_together(whisper_context& context, whisper_state& state, voxgate::StepBatcher& batcher) {
+bool decode_together(whisper_context& context, whisper_state& state, StepBatcher& batcher) {
   auto& cache = state.kv_self;
   if (!whisper_kv_cache_find_slot(cache, state.batch))
     return false;
@@ -399,127 +397,6 @@ bool decode_together(whisper_context& context, whisper_state& state, voxgate::St
   seam_counts.most_lanes = std::max(seam_counts.most_lanes, static_cast<int>(lanes));
   return true;
 }
-
-// Computes the graphs of a StepBatcher. One thread at a time is in it.
-class LanesDecoder {
- public:
-  explicit LanesDecoder(const whisper_context& context)
-      : backends_(whisper_backend_init(context.params)),
-        scheduler_(ggml_backend_sched_new(backends_.data(), nullptr, static_cast<int>(backends_.size()),
-                                          voxgate::kMostNodesOfLanes, false, true)),
-        meta_(ggml_tensor_overhead() * voxgate::kMostNodesOfLanes +
-              ggml_graph_overhead_custom(voxgate::kMostNodesOfLanes, false)) {}
-  LanesDecoder(const LanesDecoder&) = delete;
-  LanesDecoder& operator=(const LanesDecoder&) = delete;
-  ~LanesDecoder() {
-    ggml_backend_sched_free(scheduler_);
-    for (ggml_backend_t backend : backends_)
-      ggml_backend_free(backend);
-  }
-
-  bool compute(std::span<const voxgate::StepBatcher::Lane> of) {
-    std::vector<voxgate::StepLane> lanes;
-    for (const auto& lane : of)
-      lanes.push_back(step_lane(*lane.state));
-    // What throws or jumps out of here leaves no graph.
-    auto* graph = std::exchange(graph_, nullptr);
-    if (graph == nullptr || lanes != lanes_) {
-      ggml_backend_sched_reset(scheduler_);
-      lanes_ = std::move(lanes);
-      graph = build(*of.front().context, *of.front().state);
-      if (!ggml_backend_sched_alloc_graph(scheduler_, graph))
-        return false;
-    }
-    fill(graph, of);
-    int threads = 0;
-    for (const auto& lane : of)
-      threads += lane.state->call->threads();
-    for (ggml_backend_t backend : backends_)
-      voxgate::set_backend_threads(backend, threads);
-    if (ggml_backend_sched_graph_compute(scheduler_, graph) != GGML_STATUS_SUCCESS)
-      return false;
-    const auto* logits = ggml_graph_node(graph, -1);
-    for (size_t i = 0; i < of.size(); ++i) {
-      auto& values = of[i].state->logits;
-      values.resize(static_cast<size_t>(logits->ne[0]));
-      ggml_backend_tensor_get(logits, values.data(), i * logits->nb[1], logits->nb[1]);
-    }
-    graph_ = graph;
-    return true;
-  }
-
- private:
-  static voxgate::StepLane step_lane(const whisper_state& state) {
-    const auto& texts = state.kv_self;
-    const auto& audio = state.kv_cross;
-    const auto& window = state.call->window();
-    return {.text_keys = texts.k,
-            .text_values = texts.v,
-            .audio_keys = audio.k,
-            .audio_values = audio.v,
-            .text_data = texts.k->data,
-            .audio_data = audio.k->data,
-            .size = texts.size,
-            .rows = texts.n,
-            .positions = window.positions,
-            .is_sparse = window.is_sparse()};
-  }
-
-  // `state` is that of a lane, whose thread waits for the graph. It gives what the graph has of no lane.
-  ggml_cgraph* build(whisper_context& context, whisper_state& state) {
-    struct Borrowed {
-      whisper_state& state;
-      std::vector<uint8_t>& meta;
-      Borrowed(whisper_state& of, std::vector<uint8_t>& memory, std::span<const voxgate::StepLane> lanes)
-          : state(of), meta(memory) {
-        state.lanes = lanes;
-        std::swap(state.sched_decode.meta, meta);
-      }
-      ~Borrowed() {
-        state.lanes = {};
-        std::swap(state.sched_decode.meta, meta);
-      }
-    };
-    const Borrowed borrowed(state, meta_, lanes_);
-    std::vector<int8_t> wanted(lanes_.size(), 1);
-    whisper_batch batch{};
-    batch.n_tokens = static_cast<int32_t>(lanes_.size());
-    batch.logits = wanted.data();
-    return whisper_build_graph_decoder(context, state, batch, false, false);
-  }
-
-  void fill(ggml_cgraph* graph, std::span<const voxgate::StepBatcher::Lane> of) {
-    std::vector<int32_t> tokens, positions;
-    std::vector<voxgate::StepInputs> inputs;
-    for (size_t i = 0; i < of.size(); ++i) {
-      const auto& state = *of[i].state;
-      const auto& cache = state.kv_self;
-      const auto& window = state.call->window();
-      tokens.push_back(state.batch.token[0]);
-      positions.push_back(state.batch.pos[0]);
-      auto& input = inputs.emplace_back();
-      input.row = cache.head;
-      for (uint32_t cell = 0; cell < cache.n; ++cell)
-        input.text_mask.push_back(ggml_fp32_to_fp16(cache.cells[cell].has_seq_id(0) ? 0 : -INFINITY));
-      if (window.is_sparse())
-        input.audio_offsets =
-            voxgate::score_offsets(window, {0, window.dense}, static_cast<size_t>(window.positions));
-    }
-    const auto set = [&](const char* name, const std::vector<int32_t>& values) {
-      auto* tensor = ggml_graph_get_tensor(graph, name);
-      ggml_backend_tensor_set(tensor, values.data(), 0, ggml_nbytes(tensor));
-    };
-    set("embd", tokens);
-    set("position", positions);
-    voxgate::fill_inputs(graph, lanes_, inputs);
-  }
-
-  std::vector<ggml_backend_t> backends_;
-  ggml_backend_sched_t scheduler_;
-  std::vector<uint8_t> meta_; // describes the graph
-  std::vector<voxgate::StepLane> lanes_;
-  ggml_cgraph* graph_ = nullptr; // null where there is none
-};
 
 } // namespace
 
@@ -547,7 +424,7 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
   decode_batch(context, state, threads, kept);
   ++seam_counts.prompts;
   return {logits_row(context, state, prompt.tokens.size() - 1 - prompt.transcript_start),
-          voxgate::softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
+          softmax_at(logits_row(context, state, 0), static_cast<size_t>(context.vocab.token_nosp))};
 }
 
 std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
@@ -634,7 +511,7 @@ std::vector<float> score_text(whisper_context& context, whisper_state& state, co
   constexpr size_t kAtOnce = 32;
   std::vector<float> logprobs;
   const auto score = [&](std::span<float> logits, int32_t token) {
-    logprobs.push_back(logits[static_cast<size_t>(token)] - voxgate::log_sum_of_exponentials(logits));
+    logprobs.push_back(logits[static_cast<size_t>(token)] - log_sum_of_exponentials(logits));
   };
   auto next = text.begin();
   if (next != text.end())

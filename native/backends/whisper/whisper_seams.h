@@ -5,63 +5,26 @@
 
 namespace voxgate {
 
-// The seams: the places at which the copy of whisper.cpp that is compiled (native/patches/whisper) calls code
-// of ours. Each row names what is called, what happens instead of upstream's and why, and the test in
-// native/test/whisper_seams_test.cpp that fails where it does not happen:
+// The seams: the places at which the copy of whisper.cpp that is compiled calls code of ours. What happens
+// instead of upstream's, and why, stands at the top of each patch in native/patches/whisper. Here is the test
+// that fails where it does not happen, in native/test/whisper_seams_test.cpp unless another file is named:
 //
-// log_mel_spectrogram
-//   A fast Fourier transform instead of a naive one; nothing where the audio is already encoded.
-//   Test: "the spectrogram is ours".
-// alignment_scores
-//   The scores of the few heads that an alignment needs, beside the flash attention. whisper.cpp has them
-//   only in a state without flash attention, which is slower in everything. The alignment itself is
-//   whisper_alignment.cpp. Tests: "words are aligned by our code", "tokens are aligned as they were decoded".
-// wanted_rows, read_logits
-//   Logits from the first token on for which they are wanted. whisper.cpp computes them for each token of a
-//   prompt and makes room for them, 207 KB a token, also where it aligns words and computes none.
-//   Test: "a prompt has logits from the start of the transcript on".
-// clear_cache
-//   Pages that are given back read as zero. whisper.cpp writes zeros into the cache for texts before each
-//   prompt: 12 MB for five texts at once, of which most are then not used.
-//   Test: "the cache for texts holds what a call needs, and nothing after it".
-// whisper_context::vocabulary
-//   The views of a model share it. Test: "the views of a model share its vocabulary".
-// shared_memory, moved_out
-//   On a CPU, one scheduler with its memory for the three graphs of the audio, which run one after the other.
-//   What a graph leaves for the next one is moved out of that memory. whisper.cpp has a buffer for each.
-//   Test: "the graphs of the audio share their memory".
-// upstream_failed
-//   An exception instead of the end of the process, where an assertion does not hold.
-// compute_graph
-//   ggml's function with the threads that the lane may use now; nothing where the audio is already encoded.
-//   Tests: "graphs are computed with the threads of the call", "what a detection has encoded is not encoded
-//   again, and nothing else is taken for it".
-// into_cache, cache_padding, whisper_state::step
-//   On a CPU and with CUDA the rows of the cache that a step writes are an input, and attention sees a
-//   multiple of 32 or 256 of them. So the graph of a step is that of the step before: it is made once for
-//   them, and CUDA launches it as a whole. whisper.cpp makes and launches it anew for each token.
-//   Test: native/test/whisper_gpu_seams_test.cpp, "the graph of a step is kept".
-// into_caches, attend_to_texts, attend_to_audios, whisper_state::lanes
-//   With batched decoding one graph for the steps of several lanes (whisper_step_batcher.h).
-//   Test: native/test/whisper_batched_test.cpp, "steps of several lanes are one graph".
-// padded_positions
-//   The positions without padding. whisper.cpp rounds the audio context up to a multiple of 256 and
-//   attends to the positions in between without a mask. They hold zeros at first, which takes weight from the
-//   speech, and later what an earlier call with a longer context left there: another caller's audio. While a
-//   state is made they are rounded, so that its buffers are those of whisper.cpp. Test: "attention sees the
-//   positions of the audio and no others".
-// places
-//   The places of the positions that are encoded, which may leave some out (whisper_window.h). whisper.cpp
-//   encodes the first ones. Test: native/test/whisper_window_test.cpp, "silence behind the audio is sparse".
-// attend_to_audio
-//   Keys that stand for several positions count as often. Test: the same.
-// whisper_init_state, whisper_free
-//   What was made before an exception, or before a failure to load, is freed.
-//   Test: test/deep/vulkan.test.ts.
-// alloc_weights, alloc_cache
-//   ggml's functions, and large pages under the memory, which is read from end to end for every token. Where
-//   there is no memory for the weights, a failure: whisper.cpp goes on without.
-//   Tests: "weights and caches lie in large pages"; test/deep/vulkan.test.ts.
+// log_mel_spectrogram: "the spectrogram is ours"
+// alignment_scores: "words are aligned by our code", "tokens are aligned as they were decoded"
+// wanted_rows, read_logits: "a prompt has logits from the start of the transcript on"
+// clear_cache: "the cache for texts holds what a call needs, and nothing after it"
+// whisper_context::vocabulary: "the views of a model share its vocabulary"
+// shared_memory, moved_out: "the graphs of the audio share their memory"
+// compute_graph: "graphs are computed with the threads of the call", "what a detection has encoded is not
+//   encoded again, and nothing else is taken for it"
+// into_cache, cache_padding, whisper_state::step: "the graph of a step is kept" (whisper_gpu_seams_test.cpp)
+// into_caches, attend_to_texts, attend_to_audios, whisper_state::lanes: "steps of several lanes are one
+// graph"
+//   (whisper_batched_test.cpp)
+// padded_positions: "attention sees the positions of the audio and no others"
+// places, attend_to_audio: "silence behind the audio is sparse" (whisper_window_test.cpp)
+// whisper_init_state, whisper_free: test/deep/vulkan.test.ts
+// alloc_weights, alloc_cache: "weights and caches lie in large pages"; test/deep/vulkan.test.ts
 
 class CallScope;
 
