@@ -12,7 +12,7 @@ namespace voxgate {
 // The log mel spectrogram of Whisper: frames of 25 ms every 10 ms of samples at 16 kHz, decades, of which the
 // eight below the loudest are kept (`log_mel_spectrogram` of
 // https://github.com/openai/whisper/blob/main/whisper/audio.py). The models that hear it differ in what is
-// put before and behind the samples (whisper_mel.cpp, turn_mel.cpp).
+// put before and behind the samples (whisper_mel.h, turn_mel.cpp).
 //
 // whisper.cpp has one too, which cannot be used: it is a static function that needs a state, pads by itself,
 // and takes longer by a slow Fourier transform. The features of Kaldi (fbank.h) are others: pre-emphasis,
