@@ -12,20 +12,22 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { JFK } from '../../test/wav.ts';
 import type { ClipClass } from '../clips/clip-classes.ts';
-import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { fileClip } from '../clips/clips.ts';
 import { GROUPS, JUDGING_GROUPS, promptsOf } from '../clips/prompt-groups.ts';
+import { ROOT } from '../common/machine.ts';
+import { CACHED, chosen, GATEWAY_MODEL, MOST, TUNING, URL_OPTION, WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
 import { measure } from '../compare/measurement.ts';
 import { describeRun } from '../compare/report.ts';
 import { PEERS } from '../peers/all.ts';
-import { ROOT, type StartPeer } from '../peers/peer.ts';
-import { VENV } from '../peers/python.ts';
+import { keepingTexts } from '../peers/kept-answers.ts';
+import type { StartPeer } from '../peers/peer.ts';
 import { DIFFERENCE_COLUMNS, differenceLines } from './differences.ts';
 import { startErrorRates } from './error-rate.ts';
 import { FORMS, type Form } from './forms.ts';
 import { accuracyTable, detectionTable, heardBy, OWN } from './report.ts';
-import { keepingTexts } from './text-cache.ts';
 
 const LANGUAGES = [...new Set(GROUPS.values())];
 const DEFAULT_PEERS = [
@@ -37,27 +39,21 @@ const DEFAULT_PEERS = [
 ];
 const PAGE = 'bench/results/accuracy.md';
 const ARTIFACTS = join(ROOT, 'build/accuracy');
+const THREADS = 2;
 
 const { values: options } = parseArgs({
   options: {
     forms: { type: 'string', default: Object.keys(FORMS).join() },
     languages: { type: 'string', default: LANGUAGES.join() },
     peers: { type: 'string', default: DEFAULT_PEERS.join() },
-    /** Takes at most this many clips of each group. */
-    most: { type: 'string', default: '1000' },
-    /** Takes the half of the clips on which settings may be tuned, not the one that judges them. */
-    tuning: { type: 'boolean', default: false },
-    /** Takes the texts of peers that an earlier run wrote down; such texts have no times. */
-    cached: { type: 'boolean', default: false },
-    threads: { type: 'string', default: '2' },
+    most: MOST,
+    tuning: TUNING,
+    cached: CACHED,
     /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    /** Address of a running gateway; one is started when absent. */
-    url: { type: 'string' },
-    venv: { type: 'string', default: VENV },
-    /** Writes each table into its place in bench/results/accuracy.md. */
-    write: { type: 'boolean', default: false },
+    'gateway-model': GATEWAY_MODEL,
+    url: URL_OPTION,
+    write: WRITE,
   },
 });
 
@@ -68,16 +64,12 @@ const peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [stri
   // What the gateway hears changes with every build.
   return [id, id === OWN ? start : keepingTexts(id, start, { read: options.cached })];
 });
-const most = Number(options.most);
-const threads = Number(options.threads);
 const places = new Map(options.write ? forms.map((id) => [id, findPlace(`accuracy-${id}`, PAGE)]) : []);
 const peerOptions = {
-  threads,
+  threads: THREADS,
   model: options.model,
-  venv: options.venv,
   gatewayModel: options['gateway-model'],
   url: options.url,
-  sherpaOnnx: undefined,
 };
 
 const groups = [...GROUPS]
@@ -85,10 +77,10 @@ const groups = [...GROUPS]
   .map(([group]) =>
     promptsOf(group)
       .filter((prompt) => prompt.tuning === options.tuning)
-      .slice(0, most),
+      .slice(0, Number(options.most)),
   );
-const warmUp = fileClip(SAMPLE, null);
-await using rates = await startErrorRates(options.venv);
+const warmUp = fileClip(JFK, null);
+await using rates = await startErrorRates();
 mkdirSync(ARTIFACTS, { recursive: true });
 const differences = [DIFFERENCE_COLUMNS.join('\t')];
 for (const id of forms) {
@@ -100,7 +92,7 @@ for (const id of forms) {
   const report = [
     accuracyTable(form.title, JUDGING_GROUPS, heard),
     ...(form.detected === true ? [detectionTable(JUDGING_GROUPS, heard)] : []),
-    describeRun({ clipClass, outcomes }, { threads, load }),
+    describeRun({ clipClass, outcomes }, { threads: THREADS, load }),
   ].join('\n\n');
   process.stdout.write(`${report}\n\n`);
   places.get(id)?.write(report);
@@ -109,28 +101,19 @@ for (const id of forms) {
   writeFileSync(join(ARTIFACTS, 'differences.tsv'), `${differences.join('\n')}\n`);
 }
 
-function classOf(id: string, form: Form): ClipClass {
-  const clips = groups
-    .flatMap((prompts) => form.clips?.(prompts) ?? prompts)
-    .map((prompt) => ({ ...prompt, language: form.detected ? 'auto' : prompt.spoken }));
+function classOf(id: string, { title, clips, detected, vad, stream, timed }: Form): ClipClass {
   return {
     id,
-    title: form.title,
-    clips,
+    title,
+    clips: groups
+      .flatMap((prompts) => clips?.(prompts) ?? prompts)
+      .map((prompt) => ({ ...prompt, language: detected ? 'auto' : prompt.spoken })),
     language: 'auto',
     spoken: 'en',
     rounds: 1,
-    vad: form.vad ?? false,
-    stream: form.stream ?? false,
-    timed: form.timed ?? false,
-    detected: form.detected !== undefined,
+    vad: vad ?? false,
+    stream: stream ?? false,
+    timed: timed ?? false,
+    detected: detected !== undefined,
   };
-}
-
-function chosen(option: string, list: string, known: readonly string[]): string[] {
-  const names = list.split(',');
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown === undefined) return names;
-  process.stderr.write(`--${option} has ${unknown}, which is none of ${known.join(', ')}\n`);
-  process.exit(2);
 }

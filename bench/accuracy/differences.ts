@@ -2,6 +2,7 @@
  * Lists, for each form of `npm run bench -- accuracy`, the words in which the gateway differs from the peer with the fewest
  * errors, so that what was lost can be read.
  */
+import { sumOf } from '../common/numbers.ts';
 import { type Heard, OWN, peersOf } from './report.ts';
 
 /** The columns of a file with tabs between them. */
@@ -19,7 +20,10 @@ export const DIFFERENCE_COLUMNS = [
 /** One line for each clip in which the two do not make the same errors; the worst ones come first. */
 export function differenceLines(form: string, heard: Heard[]): string[] {
   const errors = (name: string) =>
-    heard.filter(({ peer }) => peer === name).reduce((sum, { errors }) => sum + errors, 0);
+    sumOf(
+      heard.filter(({ peer }) => peer === name),
+      (one) => one.errors,
+    );
   const [best] = peersOf(heard)
     .filter((peer) => peer !== OWN)
     .toSorted((a, b) => errors(a) - errors(b));

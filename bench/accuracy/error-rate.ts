@@ -1,8 +1,7 @@
 /** A Python process computes word error rates with jiwer and Whisper's normalizers. */
-import { join } from 'node:path';
+import { sumOf } from '../common/numbers.ts';
 import { startJsonLines } from '../peers/json-lines.ts';
-import { ROOT } from '../peers/peer.ts';
-import { ensureVenv } from '../peers/python.ts';
+import { benchPython } from '../peers/python.ts';
 
 /** The errors of one text: substitutions, deletions and insertions. */
 export interface WordErrors {
@@ -20,24 +19,23 @@ export interface Sentence {
 }
 
 export interface ErrorRates extends AsyncDisposable {
-  /** Rates all pairs together; 0.1 means one word in ten. */
-  rate(references: string[], hypotheses: string[], language: string): Promise<number>;
-  /** Counts the errors of each pair. */
-  count(references: string[], hypotheses: string[], language: string): Promise<WordErrors[]>;
   /** Counts the errors of each sentence of one text, in the spelling of its language. */
-  countSentences(sentences: readonly Sentence[], hypothesis: string): Promise<WordErrors[]>;
+  count(sentences: readonly Sentence[], hypothesis: string): Promise<WordErrors[]>;
+  /** Rates all texts together; 0.1 means one word in ten. */
+  rate(texts: readonly (Sentence & { heard: string })[]): Promise<number>;
 }
 
-export async function startErrorRates(venv: string): Promise<ErrorRates> {
-  const script = join(ROOT, 'bench/accuracy/error_rate.py');
-  const child = await startJsonLines('word error rate', ensureVenv(venv), [script]);
-  const ask = (references: string[], hypotheses: string[], language: string) =>
-    child.ask<{ rate: number; pairs: WordErrors[] }>({ references, hypotheses, language });
+export async function startErrorRates(): Promise<ErrorRates> {
+  const child = await startJsonLines('word error rate', benchPython(), ['accuracy/error_rate.py']);
+  const count = async (sentences: readonly Sentence[], hypothesis: string) =>
+    (await child.ask<{ pairs: WordErrors[] }>({ sentences, hypothesis })).pairs;
   return {
-    rate: async (...texts) => (await ask(...texts)).rate,
-    count: async (...texts) => (await ask(...texts)).pairs,
-    countSentences: async (sentences, hypothesis) =>
-      (await child.ask<{ pairs: WordErrors[] }>({ sentences, hypothesis })).pairs,
+    count,
+    async rate(texts) {
+      const counted: WordErrors[] = [];
+      for (const { heard, ...sentence } of texts) counted.push(...(await count([sentence], heard)));
+      return sumOf(counted, ({ errors }) => errors) / sumOf(counted, ({ words }) => words);
+    },
     [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }

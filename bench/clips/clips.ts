@@ -2,19 +2,16 @@
  * Clips of real speech with a known text that anyone can get are kept here as 16 kHz mono wav, below
  * build/bench-clips.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
-import { wavHeader } from '../../test/wav.ts';
-import { samplesOf } from '../common/gateway.ts';
-import { ROOT } from '../peers/peer.ts';
+import { JFK, wavHeader } from '../../test/wav.ts';
+import { ROOT } from '../common/machine.ts';
+import { BYTES_A_SECOND, HEADER_BYTES, samplesOf } from '../common/samples.ts';
 import { debianPackagePath } from './debian-package.ts';
 
-export const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
-const SAMPLE_TEXT =
+const JFK_TEXT =
   'And so my fellow Americans, ask not what your country can do for you, ask what you can do for your country.';
 export const CLIP_FOLDER = join(ROOT, 'build/bench-clips');
-export const BYTES_A_SECOND = 32_000;
-export const HEADER_BYTES = 44;
 
 const PACKAGE = 'pocketsphinx-testdata';
 const PACKAGE_DATA = 'usr/share/pocketsphinx/test/data';
@@ -41,7 +38,7 @@ export interface Clip {
  * English.
  */
 export function publicClips(): Clip[] {
-  const jfk = storedClip('jfk', () => samplesOf(SAMPLE), SAMPLE_TEXT);
+  const jfk = storedClip('jfk', () => samplesOf(JFK), JFK_TEXT);
   const folder = debianPackagePath(PACKAGE, PACKAGE_DATA);
   if (folder === null) return [jfk];
   const raws = Object.entries(RAW_TEXTS).map(([file, text]) =>
@@ -55,17 +52,6 @@ export function publicClips(): Clip[] {
   ];
 }
 
-/** Gives every audio file of a folder that has its text beside it, in a .txt of the same name. */
-export function folderClips(folder: string): Clip[] {
-  const names = readdirSync(folder).toSorted();
-  return names
-    .filter((name) => parse(name).ext !== '.txt' && names.includes(`${parse(name).name}.txt`))
-    .map((name) => {
-      const text = readFileSync(join(folder, `${parse(name).name}.txt`), 'utf8').trim();
-      return fileClip(join(folder, name), text);
-    });
-}
-
 /** The file is decoded at every call, because another one may have come under the name. */
 export function fileClip(path: string, text: string | null): Clip {
   return writeClip(`given-${parse(path).name}`, samplesOf(path), text);
@@ -74,10 +60,11 @@ export function fileClip(path: string, text: string | null): Clip {
 /** The clip is written once. */
 export function storedClip(name: string, samples: () => Buffer, text: string): Clip {
   const audio = join(CLIP_FOLDER, `${name}.wav`);
-  mkdirSync(CLIP_FOLDER, { recursive: true });
   if (!existsSync(audio)) return writeClip(name, samples(), text);
-  return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
+  return { name, audio, seconds: wavSeconds(audio), text };
 }
+
+export const wavSeconds = (audio: string) => (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND;
 
 function writeClip(name: string, samples: Buffer, text: string | null): Clip {
   mkdirSync(CLIP_FOLDER, { recursive: true });

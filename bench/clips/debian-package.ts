@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../peers/peer.ts';
+import { ROOT } from '../common/machine.ts';
 
 const FOLDER = join(ROOT, 'build/bench-clips');
 

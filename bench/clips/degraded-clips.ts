@@ -2,16 +2,25 @@
  * Makes clips harder to hear: soft, over the telephone, far away, in noise, among other voices. A clip comes out the
  * same at every run, because its noise is seeded with its name.
  */
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wav } from '../../test/wav.ts';
-import { seededRandom } from '../common/random.ts';
-import { CLIP_FOLDER, type Clip, HEADER_BYTES, storedClip } from './clips.ts';
+import { seededRandom, seedOf } from '../common/random.ts';
+import {
+  addAt,
+  decoded,
+  energyOf,
+  ffmpeg,
+  floatsOf,
+  HEADER_BYTES,
+  RATE,
+  rms,
+  scaled,
+  wavSamples,
+} from '../common/samples.ts';
+import { CLIP_FOLDER, type Clip, storedClip } from './clips.ts';
 import { PROMPT_LANGUAGES, type Prompt, prompts } from './prompts.ts';
 
-const SAMPLE_RATE = 16_000;
 const BABBLING_VOICES = 6;
 const REVERBERATION_SEC = 0.5;
 
@@ -23,7 +32,7 @@ export function quieter<Heard extends Clip>(clip: Heard, decibels: number): Hear
 /** Says it more slowly, at the same pitch. @param tempo of 1, from 0.5 */
 export function slower(prompt: Prompt, tempo: number): Prompt {
   return degraded(prompt, `slow-${tempo.toFixed(2)}`, () =>
-    floats(ffmpeg(['-i', prompt.audio, '-af', `atempo=${tempo}`, ...RAW_OUTPUT])),
+    floatsOf(decoded(['-i', prompt.audio, '-af', `atempo=${tempo}`])),
   );
 }
 
@@ -51,7 +60,7 @@ export function overTelephone(prompt: Prompt): Prompt {
 /** The samples of a file behind a telephone line. */
 export function throughTelephone(audio: string): Float32Array {
   const coded = ffmpeg(['-i', audio, '-ar', '8000', '-f', 'mulaw', '-']);
-  return floats(ffmpeg(['-f', 'mulaw', '-ar', '8000', '-ac', '1', '-i', '-', ...RAW_OUTPUT], coded));
+  return floatsOf(decoded(['-f', 'mulaw', '-ar', '8000', '-ac', '1', '-i', '-'], coded));
 }
 
 /**
@@ -71,8 +80,7 @@ export function fromFarAway(prompt: Prompt): Prompt {
 
 /** The samples of a file as they sound in a room. @param room a wav with what the room makes of a click */
 export function echoing(audio: string, room: string): Float32Array {
-  const filter = ['-filter_complex', '[0][1]afir=gtype=none'];
-  return floats(ffmpeg(['-i', audio, '-i', room, ...filter, ...RAW_OUTPUT]));
+  return floatsOf(decoded(['-i', audio, '-i', room, '-filter_complex', '[0][1]afir=gtype=none']));
 }
 
 /** Adds noise of the given power and scales both down where they would be clipped. Samples are from -1 to 1. */
@@ -82,8 +90,6 @@ export function mixed(speech: Float32Array, noise: Float32Array, snrDb: number):
   const peak = sum.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
   return peak > 1 ? scaled(sum, 1 / peak) : sum;
 }
-
-const RAW_OUTPUT = ['-ar', String(SAMPLE_RATE), '-ac', '1', '-f', 's16le', '-'];
 
 function degraded<Heard extends Clip>(clip: Heard, how: string, samples: () => Float32Array): Heard {
   const bytes = () => wav(samples()).subarray(HEADER_BYTES);
@@ -96,13 +102,11 @@ function babble(length: number, { name, spoken }: Prompt): Float32Array {
   const others = PROMPT_LANGUAGES.filter((language) => language !== spoken);
   for (let voice = 0; voice < BABBLING_VOICES; voice += 1) {
     const said = voices(others[voice % others.length] ?? 'en');
-    for (let at = -Math.floor(random() * SAMPLE_RATE); at < length; ) {
+    for (let at = -Math.floor(random() * RATE); at < length; ) {
       const samples = samplesOf(said[Math.floor(random() * said.length)] as Prompt);
       // Each voice is equally loud, or one would be understood.
       const level = 0.1 / rms(samples);
-      for (let i = Math.max(0, -at); i < samples.length && at + i < length; i += 1) {
-        sum[at + i] = (sum[at + i] ?? 0) + level * (samples[i] ?? 0);
-      }
+      addAt(sum, samples, at, level);
       at += samples.length;
     }
   }
@@ -122,9 +126,9 @@ function voices(language: string): Prompt[] {
  * @param decibels of the echo over the voice itself
  */
 export function roomResponse(room: { seconds: number; decibels: number; seed: number }): Float32Array {
-  const length = Math.round(room.seconds * SAMPLE_RATE);
+  const length = Math.round(room.seconds * RATE);
   const tail = whiteNoise(length, room.seed).map((sample, i) => sample * 10 ** ((-3 * i) / length));
-  const power = Math.sqrt(tail.reduce((sum, sample) => sum + sample * sample, 0));
+  const power = Math.sqrt(energyOf(tail));
   const response = scaled(tail, (0.5 * 10 ** (room.decibels / 20)) / power);
   response[0] = 0.5;
   return response;
@@ -135,21 +139,4 @@ function whiteNoise(length: number, seed: number): Float32Array {
   return Float32Array.from({ length }, () => random() * 2 - 1);
 }
 
-const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);
-const samplesOf = ({ audio }: Clip) => floats(readFileSync(audio).subarray(HEADER_BYTES));
-export const scaled = (samples: Float32Array, gain: number) => samples.map((sample) => sample * gain);
-
-export function rms(samples: Float32Array): number {
-  return Math.sqrt(samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length);
-}
-
-function floats(bytes: Buffer): Float32Array {
-  return Float32Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i) / 32_768);
-}
-
-function ffmpeg(args: string[], input?: Buffer): Buffer {
-  return execFileSync('ffmpeg', ['-v', 'error', ...args], {
-    maxBuffer: 1e9,
-    ...(input === undefined ? {} : { input }),
-  });
-}
+const samplesOf = ({ audio }: Clip) => floatsOf(wavSamples(audio));

@@ -4,10 +4,8 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { samplesOf } from '../common/gateway.ts';
-import { storedClip } from './clips.ts';
 import { debianPackagePath } from './debian-package.ts';
-import { hashOf, isSentence, type Prompt, shuffled } from './prompts.ts';
+import { hashOf, isSentence, type Prompt, promptsFrom, type Recording } from './prompts.ts';
 
 export const DIALOG_LANGUAGES = ['cs', 'nl'] as const;
 
@@ -16,26 +14,16 @@ const GAME = 'usr/share/games/fillets-ng';
 const MOST = 200;
 
 export function dialogs(language: string): Prompt[] {
-  const spoken = dialogFiles(language)
+  const hash = ({ name }: Recording) => hashOf(language, name);
+  const chosen = dialogFiles(language)
     .filter(({ text }) => isSentence(text.replaceAll('?', '')))
-    .map((dialog) => ({ ...dialog, hash: hashOf(language, dialog.id) }));
-  const chosen = spoken.toSorted((a, b) => (a.hash < b.hash ? -1 : 1)).slice(0, MOST);
-  return shuffled(
-    chosen.map(({ id, file, hash, text }) => {
-      const stored = `dialog-${language}-${id.replaceAll('/', '-')}`;
-      return {
-        ...storedClip(stored, () => samplesOf(file), text),
-        group: language,
-        spoken: language,
-        text,
-        hash,
-      };
-    }),
-  );
+    .toSorted((a, b) => (hash(a) < hash(b) ? -1 : 1))
+    .slice(0, MOST);
+  return promptsFrom('dialog', language, chosen);
 }
 
 /** Every line of the game that was recorded. The middle of its name says who speaks: `bot-m-vidis` is the small fish. */
-export function dialogFiles(language: string): { id: string; file: string; text: string }[] {
+export function dialogFiles(language: string): Recording[] {
   const texts = debianPackagePath('fillets-ng-data', `${GAME}/script`);
   const sounds = debianPackagePath(`fillets-ng-data-${language}`, `${GAME}/sound`);
   if (texts === null || sounds === null) return [];
@@ -56,8 +44,7 @@ function dialogsOf(level: string, { language, texts, sounds }: Folders) {
     textsOf(readFileSync(join(folder, list), 'utf8')).flatMap(({ name, text }) => {
       const file = join(sounds, level, language, `${name}.ogg`);
       // The same name is used in several levels.
-      const id = `${level}/${name}`;
-      return existsSync(file) ? [{ id, file, text }] : [];
+      return existsSync(file) ? [{ name: `${level}/${name}`, file, text }] : [];
     }),
   );
 }

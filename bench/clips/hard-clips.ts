@@ -2,19 +2,17 @@
  * Speech that is hard to hear, in five languages: over the telephone, from the far end of a room, in noise, slowly, and
  * as words without a sentence. All of it comes from the half of the prompts on which nothing is tuned.
  */
-import { samplesOf } from '../common/gateway.ts';
-import { type Clip, storedClip } from './clips.ts';
+import type { Clip } from './clips.ts';
 import { fromFarAway, overTelephone, slower, withWhiteNoise } from './degraded-clips.ts';
 import { longClip } from './long-clips.ts';
 import {
-  hashOf,
   isSentence,
   isSpoken,
   PROMPT_LANGUAGES,
   type Prompt,
   promptFiles,
   prompts,
-  shuffled,
+  promptsFrom,
 } from './prompts.ts';
 
 const SNR_DB = 5;
@@ -26,21 +24,16 @@ const WAYS = [
   (prompt: Prompt) => withWhiteNoise(prompt, SNR_DB),
   (prompt: Prompt) => slower(prompt, SLOW_TEMPO),
 ];
-const WORDS_SEC = 6;
-const WORDS_PAUSE_SEC = 0.6;
+/** Single words: how long a clip of them is, and the pause behind each. */
+export const WORDS = { seconds: 6, pauseSec: 0.6 };
 
 /** Clips of 2 to 15 s: of each language one in each way, and one of single words. Every clip names its language. */
 export function hardClips(): Clip[] {
   return PROMPT_LANGUAGES.flatMap((language) => {
     const sentences = judging(prompts(language)).filter(({ seconds }) => seconds >= 3 && seconds <= 9);
-    const heard: (Clip | null)[] = [
-      ...WAYS.flatMap((way, i) => sentences.slice(i, i + 1).map(way)),
-      longClip(`words-${language}`, judging(singleWords(language)), {
-        seconds: WORDS_SEC,
-        pauseSec: WORDS_PAUSE_SEC,
-      }),
-    ];
-    return heard.filter((clip) => clip !== null).map((clip) => ({ ...clip, language }));
+    const words = longClip(`words-${language}`, judging(singleWords(language)), WORDS);
+    const heard: Clip[] = [...WAYS.flatMap((way, i) => sentences.slice(i, i + 1).map(way)), ...words];
+    return heard.map((clip) => ({ ...clip, language }));
   });
 }
 
@@ -53,14 +46,8 @@ export function hardSentences(): Clip[] {
 
 /** Words such as the names of numbers, which are too short to be prompts. */
 export function singleWords(language: string): Prompt[] {
-  const words = promptFiles(language)
-    .filter(({ text }) => isSpoken(text) && !isSentence(text))
-    .map(({ name, file, text }) => {
-      const stored = `word-${language}-${name.replaceAll('/', '-')}`;
-      const clip = storedClip(stored, () => samplesOf(file), text);
-      return { ...clip, group: language, spoken: language, text, hash: hashOf(language, name) };
-    });
-  return shuffled(words).filter(({ seconds }) => seconds >= 0.4 && seconds <= 2);
+  const words = promptFiles(language).filter(({ text }) => isSpoken(text) && !isSentence(text));
+  return promptsFrom('word', language, words).filter(({ seconds }) => seconds >= 0.4 && seconds <= 2);
 }
 
 const judging = (all: Prompt[]) => all.filter(({ tuning }) => !tuning);

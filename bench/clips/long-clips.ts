@@ -3,24 +3,26 @@
  * call.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wavHeader } from '../../test/wav.ts';
-import { seededRandom } from '../common/random.ts';
-import { BYTES_A_SECOND, CLIP_FOLDER, type Clip, HEADER_BYTES } from './clips.ts';
+import { type Random, seededRandom } from '../common/random.ts';
+import { BYTES_A_SECOND, wavSamples } from '../common/samples.ts';
+import { CLIP_FOLDER, type Clip, wavSeconds } from './clips.ts';
+
+interface Length {
+  seconds: number;
+  pauseSec: number;
+}
 
 /**
- * Joins as many sentences as `seconds` hold, each with the pause behind it, and writes them once. Null when there are
+ * Joins as many sentences as `seconds` hold, each with the pause behind it, and writes them once. None when there are
  * too few.
  */
-export function longClip(
-  name: string,
-  sentences: Clip[],
-  options: { seconds: number; pauseSec: number },
-): Clip | null {
-  if (sentences.length < 2) return null; // one sentence again and again is no speech
-  const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), options]);
-  return joined(name, key, () => chooseSentences(sentences, options), options.pauseSec);
+export function longClip(name: string, sentences: Clip[], length: Length): Clip[] {
+  if (sentences.length < 2) return []; // one sentence again and again is no speech
+  const key = JSON.stringify([sentences.map((clip) => [clip.name, clip.seconds, clip.text]), length]);
+  return [joined(name, key, () => chooseSentences(sentences, length), length.pauseSec)];
 }
 
 /** Says the same sentence again and again, with the pause behind each. */
@@ -40,11 +42,11 @@ function joined(name: string, key: string, choose: () => Clip[], pauseSec: numbe
   const audio = `${stem}.wav`;
   if (!existsSync(`${stem}.txt`)) write(stem, choose(), pauseSec);
   const text = readFileSync(`${stem}.txt`, 'utf8');
-  return { name, audio, seconds: (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND, text };
+  return { name, audio, seconds: wavSeconds(audio), text };
 }
 
 /** Takes each sentence once before any comes again, and none twice in a row; the last ones are chosen to fit. */
-function chooseSentences(sentences: Clip[], { seconds, pauseSec }: { seconds: number; pauseSec: number }) {
+function chooseSentences(sentences: Clip[], { seconds, pauseSec }: Length): Clip[] {
   const random = seededRandom(1);
   const chosen: Clip[] = [];
   let left = seconds;
@@ -64,13 +66,12 @@ function chooseSentences(sentences: Clip[], { seconds, pauseSec }: { seconds: nu
 
 function write(stem: string, chosen: Clip[], pauseSec: number): void {
   const pause = Buffer.alloc(pauseSec * BYTES_A_SECOND);
-  const samples = chosen.flatMap((clip) => [readFileSync(clip.audio).subarray(HEADER_BYTES), pause]);
-  const bytes = samples.reduce((sum, part) => sum + part.length, 0);
-  writeFileSync(`${stem}.wav`, Buffer.concat([wavHeader(bytes), ...samples]));
+  const samples = Buffer.concat(chosen.flatMap(({ audio }) => [wavSamples(audio), pause]));
+  writeFileSync(`${stem}.wav`, Buffer.concat([wavHeader(samples.length), samples]));
   writeFileSync(`${stem}.txt`, chosen.map((clip) => clip.text).join(' '));
 }
 
-function shuffle(clips: Clip[], random: () => number): Clip[] {
+function shuffle(clips: Clip[], random: Random): Clip[] {
   const shuffled = [...clips];
   for (let i = shuffled.length - 1; i > 0; i -= 1) {
     const j = Math.floor(random() * (i + 1));

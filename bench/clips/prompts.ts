@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { Sentence } from '../accuracy/error-rate.ts';
-import { samplesOf } from '../common/gateway.ts';
+import { samplesOf } from '../common/samples.ts';
 import { type Clip, storedClip } from './clips.ts';
 import { debianPackagePath } from './debian-package.ts';
 
@@ -30,18 +30,31 @@ const LEAST_WORDS = 5;
 /** Some texts describe a sound in brackets, or have lost a letter of their alphabet. */
 const NO_TEXT = /[[\](){}?\ufffd]/;
 
+/** A file with the text of what is said in it. */
+export interface Recording {
+  name: string;
+  file: string;
+  text: string;
+}
+
 export function prompts(language: string): Prompt[] {
   const sentences = promptFiles(language).filter(({ text }) => isSentence(text));
-  const spoken = sentences.map(({ name, file, text }) => {
-    const stored = `prompt-${language}-${name.replaceAll('/', '-')}`;
-    const clip = storedClip(stored, () => samplesOf(file), text);
-    return { ...clip, group: language, spoken: language, text, hash: hashOf(language, name) };
-  });
-  return shuffled(spoken);
+  return promptsFrom('prompt', language, sentences);
+}
+
+/** Clips of recordings in one language. */
+export function promptsFrom(kind: string, language: string, recordings: readonly Recording[]): Prompt[] {
+  return shuffled(
+    recordings.map(({ name, file, text }) => {
+      const stored = `${kind}-${language}-${name.replaceAll('/', '-')}`;
+      const clip = storedClip(stored, () => samplesOf(file), text);
+      return { ...clip, group: language, spoken: language, text, hash: hashOf(language, name) };
+    }),
+  );
 }
 
 /** Every prompt that has a text, also single words and texts that describe a sound. */
-export function promptFiles(language: string): { name: string; file: string; text: string }[] {
+export function promptFiles(language: string): Recording[] {
   const texts = `asterisk-core-sounds-${language}`;
   const list = debianPackagePath(texts, `usr/share/doc/${texts}/core-sounds-${language}.txt.gz`);
   // The folder of the sounds may be there without those of this language.
@@ -73,8 +86,10 @@ export function hashOf(language: string, name: string): string {
 export function shuffled(all: (Omit<Prompt, 'tuning'> & { hash: string })[]): Prompt[] {
   return all
     .toSorted((a, b) => (a.hash < b.hash ? -1 : 1))
-    .map(({ hash, ...prompt }) => ({ ...prompt, tuning: Number.parseInt(hash.slice(-1), 16) % 2 === 0 }));
+    .map(({ hash, ...prompt }) => ({ ...prompt, tuning: isTuning(hash) }));
 }
+
+export const isTuning = (hash: string) => Number.parseInt(hash.slice(-1), 16) % 2 === 0;
 
 /** Reads lines such as `agent-loginok: Agent logged in.` */
 function textsOf(list: string): { name: string; text: string }[] {

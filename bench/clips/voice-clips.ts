@@ -6,8 +6,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { samplesOf } from '../common/gateway.ts';
-import { ROOT } from '../peers/peer.ts';
+import { ROOT } from '../common/machine.ts';
+import { samplesOf } from '../common/samples.ts';
 import { type Clip, storedClip } from './clips.ts';
 
 /** These voices of flite are recorded speakers: two men and a woman (CMU ARCTIC). */

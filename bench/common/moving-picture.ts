@@ -4,12 +4,13 @@
  * The page shows how long the transcription took, so film on an idle machine.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { launchBrowser, openPage, press, status } from '../../test/browser/browser.ts';
 import { JFK, MODEL, startRealGateway } from '../../test/model/gateway.ts';
-import { ROOT } from '../peers/peer.ts';
+import { transcribe } from '../peers/upload.ts';
+import { ROOT } from './machine.ts';
 
 const SIZE = { width: 1200, height: 860 };
 /** A wider picture would take more than a megabyte. */
@@ -34,19 +35,11 @@ function assemble(dir: string, frames: readonly Frame[], to: string): void {
   ]);
 }
 
-/** The first transcription of a process is slower than all others. */
-async function transcribeOnce(base: string): Promise<void> {
-  const form = new FormData();
-  form.set('file', new Blob([readFileSync(JFK)]), 'jfk.mp3');
-  const response = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-  if (!response.ok) throw new Error(await response.text());
-}
-
 async function take(colorScheme: 'light' | 'dark', to: string): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'voxgate-film-'));
   await using gateway = await startRealGateway();
   await gateway.app.preload(MODEL);
-  await transcribeOnce(gateway.base);
+  await transcribe(gateway.base, JFK, {}); // the first one of a process is slower than all others
   const browser = await launchBrowser();
   try {
     await using open = await openPage(browser, `${gateway.base}/playground`, { colorScheme, viewport: SIZE });

@@ -1,7 +1,7 @@
 /** Finds the places in docs/ and bench/results/ that the benches write. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../peers/peer.ts';
+import { ROOT } from './machine.ts';
 
 export interface Place {
   write(report: string): void;

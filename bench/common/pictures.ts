@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ROOT } from '../peers/peer.ts';
-import { bars } from './bars.ts';
+import { ROOT } from './machine.ts';
+import { COLORS, picture, rectangle, text, WIDTH } from './svg.ts';
 
 const US = 'voxgate';
 const PEER = 'faster-whisper beam 5';
@@ -57,20 +57,15 @@ function cell(rows: Map<string, Row>, row: string, column: string): string {
 
 export function speedPicture(): string {
   const groups = SPEED.map(([place, name]) => {
-    const ratio =
-      cell(rowsOf('peers.md', place), PEER, 'ratio to voxgate, median [min, max]').split(' ')[0] ?? '';
-    return {
-      name,
-      values: [1, Number(ratio)],
-      labels: ['1', `${Number(ratio).toFixed(1)} times`],
-    };
+    const ratios = cell(rowsOf('peers.md', place), PEER, 'ratio to voxgate, median [min, max]');
+    const ratio = Number(ratios.split(' ')[0]);
+    return { name, values: [1, ratio], labels: ['1', `${ratio.toFixed(1)} times`] };
   });
-  return bars({
-    title: 'Time for the same speech, both by default',
-    unit: 'Wall time over that of voxgate; Whisper base on 2 cores; less is better.',
-    series: [US, 'faster-whisper'],
+  return bars(
+    'Time for the same speech, both by default',
+    'Wall time over that of voxgate; Whisper base on 2 cores; less is better.',
     groups,
-  });
+  );
 }
 
 export function accuracyPicture(): string {
@@ -78,18 +73,49 @@ export function accuracyPicture(): string {
     const rows = rowsOf('accuracy.md', place);
     // Behind the rate of a peer stands how much longer it took.
     const labels = [US, PEER].map((peer) => cell(rows, 'all prompts', peer).split(',')[0] ?? '');
-    return {
-      name,
-      values: labels.map(Number.parseFloat),
-      labels,
-    };
+    return { name, values: labels.map(Number.parseFloat), labels };
   });
-  return bars({
-    title: 'Words that are wrong, prompts in five languages',
-    unit: 'Word error rate; Whisper base on both sides; less is better.',
-    series: [US, 'faster-whisper'],
+  return bars(
+    'Words that are wrong, prompts in five languages',
+    'Word error rate; Whisper base on both sides; less is better.',
     groups,
+  );
+}
+
+interface BarGroup {
+  name: string;
+  /** A value for each program. */
+  values: number[];
+  /** What is written at the end of each bar. */
+  labels: string[];
+}
+
+const LEFT = 250;
+const TOP = 70;
+const BAR = 15;
+const STEP = 2 * BAR + 12;
+const LONGEST = WIDTH - LEFT - 70;
+
+/** @param unit what a bar's length means, which stands below the bars */
+function bars(title: string, unit: string, groups: readonly BarGroup[]): string {
+  const longest = Math.max(...groups.flatMap(({ values }) => values));
+  const rows = groups.flatMap(({ name, values, labels }, row) => {
+    const top = TOP + row * STEP;
+    const lengths = values.map((value) => Math.round((value / longest) * LONGEST));
+    return [
+      text(LEFT - 10, top + BAR + 4, name, 'text-anchor="end"'),
+      ...lengths.flatMap((length, i) => [
+        rectangle(LEFT, top + i * BAR, length, BAR - 2, COLORS[i]),
+        text(LEFT + length + 6, top + i * BAR + 11, labels[i] ?? '', 'font-size="11"'),
+      ]),
+    ];
   });
+  const legend = [US, 'faster-whisper'].flatMap((name, i) => [
+    rectangle(LEFT + i * 160, 42, 12, 12, COLORS[i]),
+    text(LEFT + i * 160 + 18, 52, name),
+  ]);
+  const height = TOP + groups.length * STEP + 34;
+  return picture(title, height, [...legend, ...rows, text(LEFT, height - 12, unit, 'fill="#6b7280"')]);
 }
 
 if (process.argv[1] === import.meta.filename) {

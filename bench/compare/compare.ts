@@ -14,13 +14,14 @@
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
+import { JFK } from '../../test/wav.ts';
 import { startErrorRates } from '../accuracy/error-rate.ts';
-import { CLASS_IDS, clipClasses } from '../clips/clip-classes.ts';
-import { fileClip, SAMPLE } from '../clips/clips.ts';
+import { CLASS_IDS, clipClasses, fileClass } from '../clips/clip-classes.ts';
+import { fileClip } from '../clips/clips.ts';
+import { chosen, GATEWAY_MODEL, refuse, THREADS, URL_OPTION, WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
 import { canUseGpu, PEERS } from '../peers/all.ts';
 import type { StartPeer } from '../peers/peer.ts';
-import { VENV } from '../peers/python.ts';
 import { CPU_LEVELS, canBeLimited, limitedTo } from './cpu-level.ts';
 import { measure } from './measurement.ts';
 import { type ClassResult, classTable, describeRun } from './report.ts';
@@ -33,7 +34,7 @@ const { values: options, tokens } = parseArgs({
     peers: { type: 'string', default: Object.keys(PEERS).join() },
     /** Rounds of every class; when absent 5, but 3 for 6 min and 1 for 60 min. */
     rounds: { type: 'string' },
-    threads: { type: 'string', default: '2' },
+    threads: THREADS,
     /** Holds voxgate and faster-whisper to these instructions, and leaves the others out. */
     cpu: { type: 'string' },
     /** Where the models run. On a GPU those peers are left out that cannot use one. */
@@ -42,44 +43,33 @@ const { values: options, tokens } = parseArgs({
     audio: { type: 'string' },
     /** Gives the text of that file, or names a file that holds it. */
     reference: { type: 'string' },
-    /** Names a folder of further clips, each with its text in a .txt of the same name. */
-    clips: { type: 'string' },
-    /**
-     * Language of the clips; the public ones are English and left out for any other. `auto` asks the peers to detect
-     * it.
-     */
+    /** Language of that file. `auto` asks the peers to detect it. */
     language: { type: 'string', default: 'en' },
-    /** Runs faster-whisper with its own voice activity filter, in every class. */
-    vad: { type: 'boolean', default: false },
-    /** Times the first segment in every class, for which the gateway streams. */
-    stream: { type: 'boolean', default: false },
     /** Names a folder with Whisper base as ONNX: encoder, decoder, tokens. */
     'sherpa-onnx': { type: 'string' },
     /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    /** Address of a running gateway; one is started when absent. */
-    url: { type: 'string' },
-    venv: { type: 'string', default: VENV },
-    /** Writes each class's table into its place in bench/results/peers.md. */
-    write: { type: 'boolean', default: false },
+    'gateway-model': GATEWAY_MODEL,
+    url: URL_OPTION,
+    write: WRITE,
     /** Writes every single time and text to this file, so that the spread can be judged. */
     json: { type: 'string' },
   },
 });
 
-const only = chosen('only', options.only, CLASS_IDS);
 const level = options.cpu === undefined ? undefined : chosen('cpu', options.cpu, CPU_LEVELS)[0];
 if (level !== undefined) Object.assign(process.env, limitedTo(level));
 const [device = 'cpu'] = chosen('device', options.device, ['cpu', 'cuda'] as const);
-const ids = chosen('peers', options.peers, Object.keys(PEERS));
-let peers = ids
+let peers = chosen('peers', options.peers, Object.keys(PEERS))
   .filter((id) => level === undefined || canBeLimited(id))
   .filter((id) => device === 'cpu' || canUseGpu(id))
-  .map((id): [string, StartPeer] => [id, PEERS[id] ?? refuse(`no peer ${id}`)]);
-const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
+  .map((id): [string, StartPeer] => [id, PEERS[id] as StartPeer]);
 const threads = count('threads', options.threads);
-const classes = clipClasses({ ...options, rounds }, only);
+const rounds = options.rounds === undefined ? undefined : count('rounds', options.rounds);
+const classes =
+  options.audio === undefined
+    ? clipClasses(chosen('only', options.only, CLASS_IDS), rounds)
+    : [fileClass(options.audio, options.reference, options.language, rounds)];
 if (classes.length === 0) refuse('there are no clips for these classes');
 const places = new Map(
   options.write ? classes.map(({ id }) => [id, findPlace(place(id), 'bench/results/peers.md')]) : [],
@@ -89,13 +79,12 @@ const peerOptions = {
   threads,
   device,
   model: options.model,
-  venv: options.venv,
   gatewayModel: options['gateway-model'],
   url: options.url,
   sherpaOnnx: options['sherpa-onnx'],
 };
-const warmUp = fileClip(SAMPLE, null);
-await using rates = await startErrorRates(options.venv).catch((error: Error) => {
+const warmUp = fileClip(JFK, null);
+await using rates = await startErrorRates().catch((error: Error) => {
   process.stderr.write(`Without word error rates: ${error.message}\n`);
   return null;
 });
@@ -119,18 +108,8 @@ function place(id: string): string {
 }
 
 function printTexts({ outcomes }: ClassResult): void {
-  for (const { name, runs } of outcomes) {
-    for (const text of new Set(runs.map((measured) => measured.run.text))) {
-      process.stdout.write(`${name}: ${text}\n`);
-    }
-  }
-}
-
-function chosen<T extends string>(option: string, list: string, known: readonly T[]): T[] {
-  const names = list.split(',');
-  const unknown = names.find((name) => !known.some((id) => id === name));
-  if (unknown !== undefined) refuse(`--${option} has ${unknown}, which is none of ${known.join(', ')}`);
-  return known.filter((name) => names.includes(name));
+  for (const { name, runs } of outcomes)
+    for (const text of new Set(runs.map(({ run }) => run.text))) process.stdout.write(`${name}: ${text}\n`);
 }
 
 function count(option: string, given: string): number {
@@ -138,19 +117,13 @@ function count(option: string, given: string): number {
   return Number.isInteger(value) && value >= 1 && value <= 1000 ? value : refuse(`--${option} is 1 to 1000`);
 }
 
-function refuse(reason: string): never {
-  process.stderr.write(`${reason}\n`);
-  process.exit(2);
-}
-
 /** Gives, for docs/benchmarks.md, the command that repeats one class elsewhere, without this machine's own paths. */
 function commandLine(id: string): string {
-  const local = new Set(['audio', 'reference', 'clips', 'sherpa-onnx', 'model', 'url', 'venv']);
+  const local = ['audio', 'reference', 'sherpa-onnx', 'model', 'url'];
   const words = tokens.flatMap((token) => {
-    if (token.kind !== 'option' || ['write', 'json'].includes(token.name)) return [];
-    if (token.name === 'only') return [];
+    if (token.kind !== 'option' || ['only', 'write', 'json'].includes(token.name)) return [];
     if (token.value === undefined) return [token.rawName];
-    return [token.rawName, local.has(token.name) ? token.name.toUpperCase() : token.value];
+    return [token.rawName, local.includes(token.name) ? token.name.toUpperCase() : token.value];
   });
   const only = options.audio === undefined ? ['--only', id] : [];
   return ['npm run bench --', ...only, ...words].join(' ');

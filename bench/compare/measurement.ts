@@ -87,7 +87,7 @@ async function takeTurns(clipClass: ClipClass, contenders: Contender[]): Promise
 /** Resolves to undefined for a peer that fails now or has failed. */
 async function transcribe(
   { outcome, peer }: Contender,
-  { language, vad, stream, timed = false, detected = false }: ClipClass,
+  { language, vad = false, stream = false, timed = false, detected = false }: ClipClass,
   clip: Clip,
 ): Promise<Run | undefined> {
   if (outcome.failure !== null) return undefined;

@@ -1,8 +1,9 @@
 /** Writes the tables of the comparison as Markdown. */
-import { cpus, totalmem } from 'node:os';
 import type { ErrorRates } from '../accuracy/error-rate.ts';
 import type { ClipClass } from '../clips/clip-classes.ts';
-import { median } from '../common/gateway.ts';
+import type { Clip } from '../clips/clips.ts';
+import { describeMachine } from '../common/machine.ts';
+import { known, median, percent, sumOf } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
 import type { Measured, Outcome } from './measurement.ts';
 
@@ -33,61 +34,59 @@ export function describeRun(
   ].join('\n\n');
 }
 
-export function describeMachine(): string {
-  const cpu = cpus();
-  return `${cpu[0]?.model.trim()}, ${cpu.length} cores, ${Math.round(totalmem() / 2 ** 20)} MB`;
-}
-
-export async function classTable({ clipClass, outcomes }: ClassResult, rates: ErrorRates | null) {
-  const { clips, stream, title, rounds } = clipClass;
-  const long = clips.some(({ seconds }) => seconds > 30);
-  const time = (ms: number) => (long ? (ms / 1000).toFixed(2) : ms.toFixed(0));
-  const unit = long ? 's' : 'ms';
-  const total = clips.reduce((sum, clip) => sum + clip.seconds, 0);
-  const references = outcomes.filter(({ id, runs }) => REFERENCE_PEERS.includes(id) && runs.length > 0);
+export async function classTable(result: ClassResult, rates: ErrorRates | null): Promise<string> {
+  const { clips, stream = false, title, rounds } = result.clipClass;
+  const seconds = sumOf(clips, (clip) => clip.seconds);
+  const unit = isLong(clips) ? 's' : 'ms';
   const columns = [
     '',
     `wall time ${unit}, median [min, max]`,
     ...(stream ? [`first segment ${unit}`] : []),
-    ...references.map(({ name }) => `ratio to ${name}, median [min, max]`),
+    ...referencesOf(result).map(({ name }) => `ratio to ${name}, median [min, max]`),
     'CPU s a pass',
     'peak MB',
     'word error rate (worst round)',
   ];
   const rows: string[][] = [];
-  for (const outcome of outcomes.filter(({ runs }) => runs.length > 0)) {
-    const { name, runs } = outcome;
-    const wall = ({ run }: Measured) => run.wallMs;
-    rows.push([
-      name,
-      spread(runs.map(wall), time),
-      ...(stream ? [time(median(runs.map(({ run }) => run.firstMs)))] : []),
-      ...references.map((own) => spread(ratios(runs, own.runs, wall), twoDigits)),
-      known(outcome.cpuSecPerPass, 2),
-      known(outcome.peakMegabytes, 0),
-      await errorRates(outcome, clipClass, rates),
-    ]);
-    const inside = ({ run }: Measured) => run.withoutLoadMs ?? Number.NaN;
-    if (runs.every((measured) => !Number.isNaN(inside(measured)))) {
-      const cells = [spread(runs.map(inside), time), ...(stream ? [''] : [])];
-      rows.push([
-        `${name}, without loading`,
-        ...cells,
-        ...references.map((own) => spread(ratios(runs, own.runs, inside), twoDigits)),
-        '',
-        '',
-        '',
-      ]);
-    }
-  }
-  const amount = `${clips.length} ${clips.length === 1 ? 'clip' : 'clips'}, ${total.toFixed(0)} s together`;
+  for (const outcome of result.outcomes.filter(({ runs }) => runs.length > 0))
+    rows.push(...(await peerRows(outcome, result, rates)));
+  const amount = `${clips.length} ${clips.length === 1 ? 'clip' : 'clips'}, ${seconds.toFixed(0)} s together`;
   return [
     `### ${title}`,
-    '',
     `${amount}; ${rounds} ${rounds === 1 ? 'round' : 'rounds'}.`,
-    '',
     markdownTable(columns, rows),
-  ].join('\n');
+  ].join('\n\n');
+}
+
+const isLong = (clips: readonly Clip[]) => clips.some(({ seconds }) => seconds > 30);
+
+const referencesOf = ({ outcomes }: ClassResult) =>
+  outcomes.filter(({ id, runs }) => REFERENCE_PEERS.includes(id) && runs.length > 0);
+
+/** The row of a peer, and behind it one without the time of loading where that is known. */
+async function peerRows(
+  outcome: Outcome,
+  result: ClassResult,
+  rates: ErrorRates | null,
+): Promise<string[][]> {
+  const { name, runs } = outcome;
+  const { clips, stream = false } = result.clipClass;
+  const time = (ms: number) => (isLong(clips) ? (ms / 1000).toFixed(2) : ms.toFixed(0));
+  const ratioCells = (ms: (measured: Measured) => number) =>
+    referencesOf(result).map((own) => spread(ratios(runs, own.runs, ms), (value) => value.toFixed(2)));
+  const wall = ({ run }: Measured) => run.wallMs;
+  const row = [
+    name,
+    spread(runs.map(wall), time),
+    ...(stream ? [time(median(runs.map(({ run }) => run.firstMs)))] : []),
+    ...ratioCells(wall),
+    known(outcome.cpuSecPerPass, 2),
+    known(outcome.peakMegabytes, 0),
+    await errorRates(outcome, result.clipClass, rates),
+  ];
+  const inside = ({ run }: Measured) => run.withoutLoadMs ?? Number.NaN;
+  const cells = [spread(runs.map(inside), time), ...(stream ? [''] : []), ...ratioCells(inside)];
+  return cells[0] === '' ? [row] : [row, [`${name}, without loading`, ...cells, '', '', '']];
 }
 
 /** Puts the reason on one line, without the folders of this machine. */
@@ -115,49 +114,17 @@ async function errorRates(
   { spoken }: ClipClass,
   rates: ErrorRates | null,
 ): Promise<string> {
-  const known = runs.filter(({ clip }) => clip.text !== null);
-  if (rates === null || known.length === 0) return 'no reference';
-  const rate = (some: Measured[]) => rateOfLanguages(some, spoken, rates);
+  const texts = runs.flatMap(({ clip: { text, language = spoken }, round, run }) =>
+    text === null ? [] : [{ text, language, heard: run.text, round }],
+  );
+  if (rates === null || texts.length === 0) return 'no reference';
   let worst = 0;
-  for (const round of new Set(known.map((measured) => measured.round))) {
-    worst = Math.max(worst, await rate(known.filter((measured) => measured.round === round)));
-  }
-  return `${percent(await rate(known))} (${percent(worst)})`;
-}
-
-/** Each language has a normalizer of its own; the errors of all are counted together. */
-async function rateOfLanguages(runs: Measured[], spoken: string, rates: ErrorRates): Promise<number> {
-  const languageOf = ({ clip }: Measured) => clip.language ?? spoken;
-  let errors = 0;
-  let words = 0;
-  for (const language of new Set(runs.map(languageOf))) {
-    const some = runs.filter((measured) => languageOf(measured) === language);
-    const texts = some.map(({ clip }) => clip.text ?? '');
-    for (const pair of await rates.count(
-      texts,
-      some.map(({ run }) => run.text),
-      language,
-    )) {
-      errors += pair.errors;
-      words += pair.words;
-    }
-  }
-  return errors / words;
+  for (const round of new Set(texts.map((text) => text.round)))
+    worst = Math.max(worst, await rates.rate(texts.filter((text) => text.round === round)));
+  return `${percent(await rates.rate(texts))} (${percent(worst)})`;
 }
 
 function spread(values: number[], format: (value: number) => string): string {
   if (values.some(Number.isNaN)) return '';
   return `${format(median(values))} [${format(Math.min(...values))}, ${format(Math.max(...values))}]`;
-}
-
-function twoDigits(value: number): string {
-  return value.toFixed(2);
-}
-
-function known(value: number, digits: number): string {
-  return Number.isNaN(value) ? '' : value.toFixed(digits);
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(1)} %`;
 }

@@ -9,19 +9,20 @@
  * and that of transcribe.cpp are of whole calls: both compute the features and decode too, which onnxruntime is not
  * asked for. With --layers N the encoders of onnxruntime have that many, which compares nothing but is soon made.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { loadNative } from '../../src/engine/addon.ts';
-import { median } from '../common/gateway.ts';
-import { ROOT } from '../peers/peer.ts';
+import { GREEDY } from '../common/engine.ts';
+import { ROOT } from '../common/machine.ts';
+import { median } from '../common/numbers.ts';
+import { RATE } from '../common/samples.ts';
+import { startJsonLines } from '../peers/json-lines.ts';
 import { ensureVenv } from '../peers/python.ts';
 import { startTranscribeCpp, type TranscribeCppAnswer, writeParakeetGguf } from '../peers/transcribe-cpp.ts';
 
 const PINS = ['torch==2.13.0', 'onnx==1.23.2', 'onnxruntime==1.31.1', 'numpy==2.4.6'];
-const RATE = 16_000;
 
 interface Family {
   name: 'parakeet' | 'sensevoice';
@@ -40,9 +41,8 @@ interface Time {
   wall: number;
   cpu: number;
 }
-interface Runner {
+interface Runner extends AsyncDisposable {
   run: (seconds: number) => Promise<Time>;
-  close: () => Promise<void>;
 }
 
 const FOLDER = join(ROOT, 'build/encoders');
@@ -56,22 +56,11 @@ async function voxgate(family: Family, path: string, threads: number): Promise<R
     async run(seconds) {
       const samples = samplesOf(seconds);
       const [begin, before] = [performance.now(), process.cpuUsage()];
-      await model.transcribe(samples, {
-        language: 'en',
-        translate: false,
-        prompt: '',
-        temperature: 0,
-        audioContext: 0,
-        maxTokens: 0,
-        words: false,
-        beams: 1,
-        times: false,
-        again: false,
-      });
+      await model.transcribe(samples, { ...GREEDY, times: false });
       const { user, system } = process.cpuUsage(before);
       return { wall: performance.now() - begin, cpu: (user + system) / 1000 };
     },
-    close: () => model.close(),
+    [Symbol.asyncDispose]: () => model.close(),
   };
 }
 
@@ -82,52 +71,29 @@ async function transcribeCpp(family: Family, path: string, threads: number): Pro
   const peer = await startTranscribeCpp(theirs, threads);
   const audio = join(FOLDER, 'audio.f32');
   return {
+    ...peer,
     async run(seconds) {
-      const samples = samplesOf(seconds);
-      writeFileSync(audio, new Uint8Array(samples.buffer));
+      writeFileSync(audio, new Uint8Array(samplesOf(seconds).buffer));
       const begin = performance.now();
       const { cpu } = await peer.ask<TranscribeCppAnswer>({ path: audio });
       return { wall: performance.now() - begin, cpu };
     },
-    close: async () => peer[Symbol.asyncDispose](),
   };
 }
 
 async function onnxruntime(python: string, family: Family, path: string, threads: number): Promise<Runner> {
-  const script = join(ROOT, 'bench/encoders/encoder_peer.py');
-  const child = spawn(python, [script, path, `${threads}`, `${family.width}`], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
-  const answer = async () => {
-    const { value, done } = await answers.next();
-    if (done) throw new Error(`${path} ended`);
-    return JSON.parse(value);
-  };
-  await answer();
-  return {
-    run(seconds) {
-      child.stdin.write(`${family.frames(seconds)}\n`);
-      return answer();
-    },
-    async close() {
-      child.stdin.end();
-    },
-  };
+  const script = 'encoders/encoder_peer.py';
+  const peer = await startJsonLines('onnxruntime', python, [script, path, threads, family.width]);
+  return { ...peer, run: (seconds) => peer.ask<Time>({ frames: family.frames(seconds) }) };
 }
 
 function models(python: string, family: Family): { fp32: string; int8: string } {
   const layers = values.layers === undefined ? [] : [values.layers];
   const folder = join(FOLDER, [family.network, ...layers].join('-'));
   const made = { fp32: join(folder, 'fp32.onnx'), int8: join(folder, 'int8.onnx') };
+  const script = join(ROOT, 'bench/encoders/encoder_models.py');
   if (!existsSync(made.int8))
-    execFileSync(
-      python,
-      [join(ROOT, 'bench/encoders/encoder_models.py'), family.network, folder, ...layers],
-      {
-        stdio: 'inherit',
-      },
-    );
+    execFileSync(python, [script, family.network, folder, ...layers], { stdio: 'inherit' });
   return made;
 }
 
@@ -160,14 +126,14 @@ for (const family of FAMILIES) {
     if (peers.includes('transcribe.cpp'))
       runners.set('transcribe.cpp', await transcribeCpp(family, path, threads));
     if (peers.includes('onnxruntime')) {
-      const python = ensureVenv(join(ROOT, 'build/encoder-venv'), PINS);
+      const python = ensureVenv('encoder-venv', PINS);
       const { fp32, int8 } = models(python, family);
       runners.set('onnxruntime int8', await onnxruntime(python, family, int8, threads));
       if (!values['without-fp32'])
         runners.set('onnxruntime fp32', await onnxruntime(python, family, fp32, threads));
     }
     for (const seconds of numbers(values.seconds)) await compare(family.name, threads, seconds, runners);
-    for (const runner of runners.values()) await runner.close();
+    for (const runner of runners.values()) await runner[Symbol.asyncDispose]();
   }
 }
 
@@ -183,15 +149,7 @@ async function compare(family: string, threads: number, seconds: number, runners
   for (const name of runners.keys()) {
     const [wall, cpu] = [middle(name, 'wall'), middle(name, 'cpu')];
     const ratios = [wall / middle('voxgate', 'wall'), cpu / middle('voxgate', 'cpu')];
-    const cells = [
-      family,
-      threads,
-      seconds,
-      name,
-      wall.toFixed(0),
-      cpu.toFixed(0),
-      ...ratios.map((r) => r.toFixed(2)),
-    ];
-    process.stdout.write(`| ${cells.join(' | ')} |\n`);
+    const figures = [wall.toFixed(0), cpu.toFixed(0), ...ratios.map((ratio) => ratio.toFixed(2))];
+    process.stdout.write(`| ${[family, threads, seconds, name, ...figures].join(' | ')} |\n`);
   }
 }

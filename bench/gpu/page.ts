@@ -1,4 +1,6 @@
 /** Makes the page of `npm run bench -- gpu` from what its steps found. */
+import type { Token } from '../../src/engine/types.ts';
+import type { ModelTimes } from '../common/engine.ts';
 import { markdownTable } from '../common/page.ts';
 
 export interface Gpu {
@@ -9,11 +11,8 @@ export interface Gpu {
 }
 
 /** How a model ran on one device. */
-export interface DeviceRun {
-  loadMs: number;
-  /** The median of some rounds over 11 s of speech. */
-  transcribeMs: number;
-  tokens: { id: number; logprob: number }[];
+export interface DeviceRun extends Omit<ModelTimes, 'tokens'> {
+  tokens: Pick<Token, 'id' | 'logprob'>[];
 }
 
 export interface ModelRuns {

@@ -9,10 +9,9 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { hashFile } from '../../src/models/disk.ts';
 import { Records } from '../../src/models/records.ts';
-import { describeMachine } from '../compare/report.ts';
+import { describeMachine, ownVersion, ROOT } from '../common/machine.ts';
 import { SHAPES, writeSyntheticModel } from '../growth/synthetic-model.ts';
-import { gitRevision, packageVersion, ROOT } from '../peers/peer.ts';
-import { baseCheckpoint, ensureVenv, VENV } from '../peers/python.ts';
+import { baseCheckpoint, benchPython } from '../peers/python.ts';
 import { type DeviceRun, type Findings, GPU_QUERY, gpuPage, parseGpus, reasonOf } from './page.ts';
 
 const FOLDER = join(ROOT, 'build/gpu-report');
@@ -77,19 +76,11 @@ const WIDE = {
 const WIDE_MODELS = join(FOLDER, 'models');
 const isWide = await step("base's words in the shape of large-v3-turbo", async () => {
   mkdirSync(WIDE_MODELS, { recursive: true });
-  const python = ensureVenv(VENV);
   const file = join(WIDE_MODELS, WIDE.file);
-  // Base has six layers in its decoder, turbo four.
-  const shape = ['1280', '32', '6'];
   const script = join(ROOT, 'bench/gpu/widened_whisper.py');
-  program(python, [
-    script,
-    pull('multilingual-base', 'cuda'),
-    baseCheckpoint(VENV),
-    ...shape,
-    file,
-    WIDE.checkpoint,
-  ]);
+  const shape = ['1280', '32', '6']; // base has six layers in its decoder, turbo four
+  const base = [pull('multilingual-base', 'cuda'), baseCheckpoint()];
+  program(benchPython(), [script, ...base, ...shape, file, WIDE.checkpoint]);
   const sha256 = await hashFile(file, new AbortController().signal);
   await new Records(WIDE_MODELS).write(WIDE.file, sha256, 'import');
   process.env.SVC_MODEL_DIR = WIDE_MODELS;
@@ -171,12 +162,8 @@ function compare(model: string, family: string, ...files: string[]): void {
 function compareWithPeers(only: string, peers: string[], env?: Record<string, string>): void {
   // A lane on the GPU keeps a thread of the CPU busy.
   const threads = String(Math.min(availableParallelism(), 16));
-  const said = npm(
-    'bench',
-    ['--device', 'cuda', '--threads', threads, '--only', only, '--peers', ...peers],
-    60,
-    env,
-  );
+  const args = ['--device', 'cuda', '--threads', threads, '--only', only, '--peers', ...peers];
+  const said = npm('bench', args, 60, env);
   findings.comparisons += `${said.slice(said.indexOf('###'))}\n\n`;
 }
 
@@ -196,6 +183,6 @@ function machineFacts(): [string, string][] {
     ]),
     ['CUDA toolkit', /release [\d.]+/.exec(toolkit)?.[0] ?? 'not on PATH'],
     ['machine', describeMachine()],
-    ['voxgate', `${packageVersion(ROOT)} (${gitRevision()}), Node ${process.version}`],
+    ['voxgate', `${ownVersion()}, Node ${process.version}`],
   ];
 }

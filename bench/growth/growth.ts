@@ -1,8 +1,7 @@
 /**
  * Measures how time and memory grow with the length of the speech, through HTTP, and with the size of the model.
  *
- *   npm run bench -- growth [--up-to 60 --only length|models --models tiny,base --rounds 1 --threads 2 --pause 3
- *                        --images DIR --write]
+ *   npm run bench -- growth [--up-to 60 --models tiny,base --rounds 1 --images DIR --write]
  *
  * For the length, one clip is said again and again with pauses between. With pauses of less than 3 s a chunk holds
  * the sentence three times, which looks like a loop of the decoder and is decoded twice. Each length is sent to a
@@ -19,36 +18,33 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { readConfig } from '../../src/config/config.ts';
-import { wavHeader } from '../../test/wav.ts';
-import { BYTES_A_SECOND, SAMPLE } from '../clips/clips.ts';
-import { median, samplesOf, startGatewayProcess } from '../common/gateway.ts';
+import { JFK, wavHeader } from '../../test/wav.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
+import { ROOT } from '../common/machine.ts';
+import { median } from '../common/numbers.ts';
+import { chosen, WRITE } from '../common/options.ts';
 import { findPlace, markdownTable } from '../common/page.ts';
 import { DURATIONS, plot } from '../common/plot.ts';
-import { ROOT } from '../peers/peer.ts';
-import { upload } from '../peers/upload.ts';
-import { type ModelRun, SHAPES, writeSyntheticModel } from './synthetic-model.ts';
+import { BYTES_A_SECOND, samplesOf } from '../common/samples.ts';
+import { transcribe } from '../peers/upload.ts';
+import { type ModelRun, SHAPES, type Shape, writeSyntheticModel } from './synthetic-model.ts';
 
 const { values: options } = parseArgs({
   options: {
     'up-to': { type: 'string', default: '10800' },
-    only: { type: 'string' },
     models: { type: 'string', default: Object.keys(SHAPES).join() },
     rounds: { type: 'string', default: '3' },
-    /** The gateway chooses when this is absent. */
-    threads: { type: 'string' },
-    /** Seconds of silence between two sentences. */
-    pause: { type: 'string', default: '3' },
     images: { type: 'string' },
-    write: { type: 'boolean', default: false },
+    write: WRITE,
   },
 });
 
 const FOLDER = join(ROOT, 'build/bench-growth');
 const LENGTHS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 10_800];
+const FIELDS = { model: 'multilingual-base', language: 'en' };
 const CLIP = { sec: 11, words: 22 };
+const PAUSE_SEC = 3;
 const rounds = Number(options.rounds);
-const pauseSec = Number(options.pause);
-if (options.threads !== undefined) process.env.SVC_THREADS = options.threads; // both kinds of process inherit it
 
 interface LengthRun {
   sec: number;
@@ -64,15 +60,13 @@ interface SizedRun extends ModelRun {
   parameters: number;
 }
 
-if (options.write && options.only !== undefined)
-  throw new Error('--write needs both parts: leave out --only');
 const place = options.write ? findPlace('growth') : null;
 mkdirSync(FOLDER, { recursive: true });
 const sections: string[] = [];
 const lost: string[] = [];
 const images: [name: string, svg: string][] = [];
-if (options.only !== 'models') reportLengths(await runLengths());
-if (options.only !== 'length') reportModels(await runModels());
+reportLengths(await runLengths());
+reportModels(await runModels());
 
 const report = sections.join('\n\n');
 process.stdout.write(`${report}\n`);
@@ -86,7 +80,7 @@ place?.write(report);
 
 async function runLengths(): Promise<LengthRun[]> {
   // The pattern is the clip and a pause; it is repeated up to the length.
-  const pattern = Buffer.concat([samplesOf(SAMPLE), Buffer.alloc(pauseSec * BYTES_A_SECOND)]);
+  const pattern = Buffer.concat([samplesOf(JFK), Buffer.alloc(PAUSE_SEC * BYTES_A_SECOND)]);
   const runs: LengthRun[] = [];
   for (const sec of LENGTHS.filter((length) => length <= Number(options['up-to']))) {
     const taken: LengthRun[] = [];
@@ -111,12 +105,14 @@ async function runLength(pattern: Buffer, sec: number): Promise<LengthRun> {
     await writeSpeech(first, pattern, 2);
     await writeSpeech(path, pattern, sec);
     await using gateway = await startGatewayProcess();
-    await transcribe(gateway.base, first);
+    await transcribe(gateway.base, first, FIELDS);
     const [peak, cpu, begin] = [gateway.peakMegabytes(), gateway.cpuSec(), performance.now()];
-    const text = await transcribe(gateway.base, path);
+    const { body } = await transcribe(gateway.base, path, FIELDS);
+    const wallSec = (performance.now() - begin) / 1000;
+    const { text } = JSON.parse(body) as { text: string };
     return {
       sec,
-      wallSec: (performance.now() - begin) / 1000,
+      wallSec,
       cpuSec: gateway.cpuSec() - cpu,
       peakMegabytes: gateway.peakMegabytes() - peak,
       words: text.split(/\s+/).filter((word) => word !== '').length,
@@ -134,18 +130,10 @@ async function writeSpeech(path: string, pattern: Buffer, sec: number): Promise<
   await pipeline(parts, createWriteStream(path));
 }
 
-async function transcribe(base: string, path: string): Promise<string> {
-  const fields = { model: 'multilingual-base', language: 'en' };
-  const { body } = await upload(`${base}/v1/audio/transcriptions`, path, fields);
-  return (JSON.parse(body) as { text: string }).text;
-}
-
 async function runModels(): Promise<SizedRun[]> {
   const runs: SizedRun[] = [];
-  for (const name of options.models.split(',')) {
-    const shape = SHAPES[name];
-    if (shape === undefined)
-      throw new Error(`Expected ${Object.keys(SHAPES).join(', ')} but received ${name}`);
+  for (const name of chosen('models', options.models, Object.keys(SHAPES))) {
+    const shape = SHAPES[name] as Shape;
     const path = join(FOLDER, `random-${name}.bin`);
     try {
       const parameters = (await writeSyntheticModel(path, shape)) / 1e6;
@@ -173,7 +161,7 @@ function reportLengths(runs: LengthRun[]): void {
     String(words),
   ]);
   sections.push(
-    `Against length: 11 s of speech (22 words) and a pause of ${pauseSec} s, over and over, cut at the length; \`multilingual-base\`, language given, upload included, each in a fresh process that has answered one clip of 2 s. Memory is what the clip adds to the process’s peak; the words are counted to see that none are lost. ${machine()}`,
+    `Against length: 11 s of speech (22 words) and a pause of ${PAUSE_SEC} s, over and over, cut at the length; \`multilingual-base\`, language given, upload included, each in a fresh process that has answered one clip of 2 s. Memory is what the clip adds to the process’s peak; the words are counted to see that none are lost. ${machine()}`,
     markdownTable(header, rows),
     '![Time and memory against the length of the speech](images/growth-length.svg)',
   );
@@ -240,7 +228,7 @@ function reportModels(runs: SizedRun[]): void {
 
 /** Counts the words of the clips that are there from beginning to end. */
 function wordsSaid(sec: number): number {
-  return Math.floor((sec + pauseSec) / (CLIP.sec + pauseSec)) * CLIP.words;
+  return Math.floor((sec + PAUSE_SEC) / (CLIP.sec + PAUSE_SEC)) * CLIP.words;
 }
 
 function machine(): string {

@@ -8,19 +8,18 @@
  * likelier than the end of the text, and that end likelier than a timestamp. Decoding then gives `maxTokens` text
  * tokens and ends, and never begins a second window.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { createGgmlWriter, GGML_MAGIC, type GgmlWriter } from '../../src/models/import/ggml-writer.ts';
 import { fromHalf, toHalf } from '../../src/models/import/half.ts';
 import { FFT_BINS, melFilters } from '../../src/models/import/mel-filters.ts';
 import { countOf } from '../../src/models/import/tensor-values.ts';
-import { SAMPLE } from '../clips/clips.ts';
-import { median, samplesOf } from '../common/gateway.ts';
+import { MAX_TOKENS, timeModel } from '../common/engine.ts';
+import { megabytes } from '../common/processes.ts';
 import { seededRandom } from '../common/random.ts';
 
-interface Shape {
+export interface Shape {
   state: number;
   audioLayers: number;
   textLayers: number;
@@ -39,10 +38,6 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
 /** The figures of one model in a process of its own. */
 export interface ModelRun {
   loadMs: number;
-  /**
-   * Time for 11 s of sound, 640 encoder positions, 30 tokens: the median of the rounds, after one that does not
-   * count.
-   */
   transcribeMs: number;
   /** Megabytes that loading and transcribing added to the process's peak. */
   peakMegabytes: number;
@@ -73,7 +68,6 @@ const BLOCK = { values: 32, bytes: 34 };
 const RANDOM_BLOCKS = 32749;
 /** Standard deviation of the integers in a block. */
 const INT_DEVIATION = 73.3;
-const MAX_TOKENS = 30;
 const EMBEDDING = 'decoder.token_embedding.weight';
 
 /** Writes the same values as q8_0 or f16, and returns the number of parameters. */
@@ -218,54 +212,16 @@ function randomBlocks(): Buffer {
 }
 
 async function measure(path: string, rounds: number): Promise<ModelRun> {
-  const pcm = samplesOf(SAMPLE);
-  const samples = Float32Array.from({ length: pcm.length / 2 }, (_, i) => pcm.readInt16LE(2 * i) / 32768);
   const engine = loadNative();
-  const before = forgetPeak();
-  const begin = performance.now();
-  const model = await engine.loadModel({
-    family: 'whisper',
-    path,
-    device: 'cpu',
-    threads: readConfig().config.threads,
-  });
-  const loadMs = performance.now() - begin;
-  const transcribe = async () => {
-    const begin = performance.now();
-    const segments = await model.transcribe(samples.subarray(0, 11 * 16_000), {
-      language: 'en',
-      translate: false,
-      prompt: '',
-      temperature: 0,
-      audioContext: 640,
-      maxTokens: MAX_TOKENS,
-      beams: 1,
-      times: true,
-      words: false,
-      again: false,
-    });
-    const took = performance.now() - begin;
-    const tokens = segments.flatMap((segment) => segment.tokens);
-    if (tokens.length !== MAX_TOKENS) throw new Error(`${path} gave ${tokens.length} tokens`);
-    return took;
-  };
-  await transcribe();
-  const times: number[] = [];
-  for (let round = 0; round < rounds; round++) times.push(await transcribe());
-  const peakMegabytes = status('VmHWM') - before;
-  await model.close();
-  return { loadMs, transcribeMs: median(times), peakMegabytes };
-}
-
-/** Lets the kernel count this process's peak from here (proc_pid_clear_refs(5)); returns what it holds now, MB. */
-function forgetPeak(): number {
-  writeFileSync('/proc/self/clear_refs', '5');
-  return status('VmHWM');
-}
-
-function status(field: string): number {
-  const line = new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync('/proc/self/status', 'utf8'));
-  return Number(line?.[1]) / 1024;
+  writeFileSync('/proc/self/clear_refs', '5'); // the kernel counts the peak from here: proc_pid_clear_refs(5)
+  const before = megabytes('self', 'VmHWM');
+  const { loadMs, transcribeMs, tokens } = await timeModel(
+    engine,
+    { family: 'whisper', path, device: 'cpu' },
+    rounds,
+  );
+  if (tokens.length !== MAX_TOKENS) throw new Error(`${path} gave ${tokens.length} tokens`);
+  return { loadMs, transcribeMs, peakMegabytes: megabytes('self', 'VmHWM') - before };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,9 +1,10 @@
 /** Recorded sentences of 2 to 10 s as someone says them to a live session: with silence around, at their own pace. */
-import { readFileSync } from 'node:fs';
 import { WINDOW_SAMPLES } from '../../src/transcription/speech/voice-activity.ts';
 import { wav } from '../../test/wav.ts';
-import { type Clip, HEADER_BYTES } from '../clips/clips.ts';
+import type { Clip } from '../clips/clips.ts';
 import { promptsOf } from '../clips/prompt-groups.ts';
+import { sleep } from '../common/processes.ts';
+import { wavSamples } from '../common/samples.ts';
 
 export interface LiveClip extends Clip {
   text: string;
@@ -65,7 +66,7 @@ export async function feed({ samples, packetMs, send }: Feed): Promise<(audioMs:
   const size = packetMs * SAMPLES_A_MS;
   for (let i = 0; i * size < samples.length; i += 1) {
     const leftMs = startedAt + (i + 1) * packetMs - performance.now();
-    if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
+    if (leftMs > 0) await sleep(leftMs);
     sentAt.push(performance.now());
     send(samples.subarray(i * size, (i + 1) * size));
   }
@@ -73,7 +74,7 @@ export async function feed({ samples, packetMs, send }: Feed): Promise<(audioMs:
 }
 
 function samplesOfFile(path: string): Int16Array {
-  const bytes = readFileSync(path).subarray(HEADER_BYTES);
+  const bytes = wavSamples(path);
   return new Int16Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
 }
 

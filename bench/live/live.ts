@@ -10,11 +10,11 @@
 import { parseArgs } from 'node:util';
 import { DELAYS, type Delay } from '../../src/transcription/live/stable-text.ts';
 import { startErrorRates } from '../accuracy/error-rate.ts';
-import { startGatewayProcess } from '../common/gateway.ts';
+import { KEEPS_MODELS, startGatewayProcess } from '../common/gateway.ts';
+import { describeMachine, ownVersion } from '../common/machine.ts';
+import { chosen, TUNING, WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
-import { describeMachine } from '../compare/report.ts';
-import { gitRevision, packageVersion, ROOT } from '../peers/peer.ts';
-import { VENV } from '../peers/python.ts';
+import { transcribe } from '../peers/upload.ts';
 import { startWyoming } from '../peers/wyoming-faster-whisper.ts';
 import { type LiveClip, liveClips } from './clips.ts';
 import { watchLoad } from './other-load.ts';
@@ -27,48 +27,38 @@ const { values: options } = parseArgs({
     delays: { type: 'string', default: 'minimal,medium' },
     /** Takes at most this many clips. */
     most: { type: 'string', default: '60' },
-    /** Takes the half of the clips on which settings may be tuned, not the one that judges them. */
-    tuning: { type: 'boolean', default: false },
+    tuning: TUNING,
     /** Leaves wyoming-faster-whisper out. */
     alone: { type: 'boolean', default: false },
     /** Milliseconds of the packets, of which each clip takes the next. */
     packets: { type: 'string', default: '20,40,60,100' },
-    threads: { type: 'string', default: '2' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    venv: { type: 'string', default: VENV },
     /** Opens so many sessions, speaks to one after the other, and compares nothing. */
     sessions: { type: 'string' },
     /** Transcribes files of 5 min one after the other meanwhile. */
     batch: { type: 'boolean', default: false },
     minutes: { type: 'string', default: '3' },
-    /** Writes the table into its place in docs/performance.md. */
-    write: { type: 'boolean', default: false },
+    write: WRITE,
   },
 });
 
-const threads = Number(options.threads);
-const model = options['gateway-model'];
+const THREADS = 2;
+const MODEL = 'multilingual-base';
 const packets = options.packets.split(',').map(Number);
-const delays = options.delays
-  .split(',')
-  .map((name) => DELAYS.find((delay) => delay === name) ?? refuse(name));
+const delays = chosen('delays', options.delays, DELAYS);
 const place = options.write ? findPlace(options.sessions === undefined ? 'live' : 'live-sessions') : null;
 const clips = liveClips(Number(options.most), options.tuning);
-const version = `voxgate: ${packageVersion(ROOT)} (${gitRevision()}), ${model}, q8_0`;
+const version = `voxgate: ${ownVersion()}, ${MODEL}, q8_0`;
 
-await using gateway = await startGatewayProcess({
-  SVC_THREADS: String(threads),
-  SVC_MODEL_KEEP_ALIVE_SEC: '-1',
-});
+await using gateway = await startGatewayProcess({ SVC_THREADS: String(THREADS), ...KEEPS_MODELS });
 const report = options.sessions === undefined ? await compare() : await crowd(Number(options.sessions));
 process.stdout.write(`${report}\n`);
 place?.write(report);
 
 async function compare(): Promise<string> {
-  await using rates = await startErrorRates(options.venv);
-  await using wyoming = options.alone ? null : await startWyoming(threads, options.venv);
+  await using rates = await startErrorRates();
+  await using wyoming = options.alone ? null : await startWyoming(THREADS);
   const peers = [
-    ...delays.map((delay) => liveGateway(gateway, model, delay)),
+    ...delays.map((delay) => liveGateway(gateway, MODEL, delay)),
     ...(wyoming === null ? [] : [wyoming.peer]),
   ];
   // The gateway has not loaded its model yet; the others have.
@@ -88,7 +78,7 @@ async function compare(): Promise<string> {
   return [
     await liveTable(clips, runs, files, rates),
     `The first utterance after the start of the gateway, whose model is loaded meanwhile: ${cold.toFixed(0)} ms.`,
-    `${describeMachine()}; ${threads} threads each. ${loaded}. ${[version, ...(wyoming ? [wyoming.version] : [])].join('; ')}.`,
+    `${describeMachine()}; ${THREADS} threads each. ${loaded}. ${[version, ...(wyoming ? [wyoming.version] : [])].join('; ')}.`,
   ].join('\n\n');
 }
 
@@ -96,7 +86,7 @@ async function crowd(sessions: number): Promise<string> {
   const load = watchLoad(() => gateway.cpuSec());
   const spoken = await speakInTurns(gateway, clips, {
     sessions,
-    model,
+    model: MODEL,
     packets,
     batch: options.batch,
     delay: delays.at(-1) as Delay,
@@ -104,24 +94,13 @@ async function crowd(sessions: number): Promise<string> {
   });
   return [
     crowdReport(spoken, { sessions, batch: options.batch }),
-    `${describeMachine()}; ${threads} threads. ${load()}. ${version}.`,
+    `${describeMachine()}; ${THREADS} threads. ${load()}. ${version}.`,
   ].join('\n\n');
 }
 
 /** The same samples as a file, cut by the same rules. */
-async function asFile({ file, name }: LiveClip): Promise<string> {
-  const form = new FormData();
+async function asFile({ file }: LiveClip): Promise<string> {
   const strategy = { type: 'server_vad', threshold: 0.5, silence_duration_ms: 500 };
-  const fields = { model, language: 'en', chunking_strategy: JSON.stringify(strategy) };
-  for (const [field, value] of Object.entries(fields)) form.set(field, value);
-  form.set('file', new Blob([Uint8Array.from(file)]), 'clip.wav');
-  const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-  const { text, error } = (await response.json()) as { text: string; error?: { message: string } };
-  if (error !== undefined) throw new Error(`${name}: ${error.message}`);
-  return text;
-}
-
-function refuse(name: string): never {
-  process.stderr.write(`--delays has ${name}, which is none of ${DELAYS.join(', ')}\n`);
-  process.exit(2);
+  const fields = { model: MODEL, language: 'en', chunking_strategy: JSON.stringify(strategy) };
+  return JSON.parse((await transcribe(gateway.base, file, fields)).body).text;
 }

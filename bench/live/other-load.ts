@@ -1,7 +1,8 @@
 /** How busy other programs keep the machine while a bench runs, because every time on a busy machine is longer. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { cpuSec } from '../common/gateway.ts';
+import { total } from '../common/numbers.ts';
+import { cpuSec } from '../common/processes.ts';
 
 /** Above this share of the processor time for others, the machine counts as loaded. */
 const LOADED = 0.1;
@@ -25,6 +26,10 @@ export function watchLoad(own: () => number): () => string {
 /** Processor time of all processes since the start: all but idle and waiting for disks, in ticks of 10 ms. */
 function machineSec(): number {
   const [first = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
-  const [user, nice, system, , , irq, softirq, steal] = first.trim().split(/\s+/).slice(1).map(Number);
-  return [user, nice, system, irq, softirq, steal].reduce<number>((sum, ticks = 0) => sum + ticks, 0) / 100;
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = first
+    .trim()
+    .split(/\s+/)
+    .slice(1)
+    .map(Number);
+  return total([user, nice, system, irq, softirq, steal]) / 100;
 }

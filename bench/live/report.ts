@@ -2,9 +2,9 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ErrorRates } from '../accuracy/error-rate.ts';
-import { median, percentile } from '../common/gateway.ts';
+import { ROOT } from '../common/machine.ts';
+import { median, percent, percentile, sumOf } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
-import { ROOT } from '../peers/peer.ts';
 import type { LiveClip } from './clips.ts';
 import type { LivePeer, LiveRun } from './peer.ts';
 
@@ -24,9 +24,8 @@ export async function liveTable(
   files: string[],
   rates: ErrorRates,
 ): Promise<string> {
-  const references = clips.map(({ text }) => text);
   const errorRate = async (texts: string[]) =>
-    `${(100 * (await rates.rate(references, texts, 'en'))).toFixed(1)} %`;
+    percent(await rates.rate(clips.map(({ text }, i) => ({ text, language: 'en', heard: texts[i] ?? '' }))));
   const rows: string[][] = [];
   for (const [{ name }, all] of runs) {
     const first = all.flatMap(({ firstMs }) => firstMs ?? []);
@@ -40,7 +39,7 @@ export async function liveTable(
     ]);
   }
   rows.push(['voxgate, the same clips as files', '', '', '', '', await errorRate(files)]);
-  const seconds = clips.reduce((sum, clip) => sum + clip.seconds, 0);
+  const seconds = sumOf(clips, (clip) => clip.seconds);
   return [
     `${clips.length} clips of 2 to 10 s, ${seconds.toFixed(0)} s together; one round.`,
     '',

@@ -3,8 +3,12 @@
 import type { Delay } from '../../src/transcription/live/stable-text.ts';
 import { at16kHz, connectLive, type LiveClient } from '../../test/http/realtime.ts';
 import { wav } from '../../test/wav.ts';
-import { type GatewayProcess, median, readProc } from '../common/gateway.ts';
+import type { GatewayProcess } from '../common/gateway.ts';
+import { median } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
+import { megabytes, sleep } from '../common/processes.ts';
+import { RATE } from '../common/samples.ts';
+import { send, transcriptionsAt } from '../peers/upload.ts';
 import { type LiveClip, SAMPLES_A_MS } from './clips.ts';
 import { type LiveRun, say } from './peer.ts';
 import { spread } from './report.ts';
@@ -28,7 +32,6 @@ export interface Spoken {
 }
 
 const FILE_SEC = 300;
-const SAMPLE_RATE = 1000 * SAMPLES_A_MS;
 
 export async function speakInTurns(
   gateway: GatewayProcess,
@@ -50,7 +53,7 @@ export async function speakInTurns(
       ? transcribeFiles(gateway, longFile(clips), model, spoken, isOver)
       : Promise.resolve();
     for (let i = 0; !isOver(); i += 1) {
-      spoken.residentMb.push(residentMb(gateway.pid));
+      spoken.residentMb.push(megabytes(gateway.pid, 'VmRSS'));
       const client = clients[i % sessions] as LiveClient;
       const clip = clips[i % clips.length] as LiveClip;
       const before = said.get(client) ?? 0;
@@ -72,20 +75,15 @@ async function transcribeFiles(
   isOver: () => boolean,
 ): Promise<void> {
   while (!isOver()) {
-    const form = new FormData();
-    form.set('model', model);
-    form.set('language', 'en');
-    form.set('file', new Blob([Uint8Array.from(file)]), 'long.wav');
-    const { ok } = await fetch(`${base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-    if (ok) spoken.files += 1;
+    const { status } = await send(transcriptionsAt(base), file, { model, language: 'en' });
+    if (status === 200) spoken.files += 1;
     else spoken.refusedFiles += 1;
-    // The pause of a client that makes the next request.
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await sleep(200); // the pause of a client that makes the next request
   }
 }
 
 function longFile(clips: LiveClip[]): Buffer {
-  const samples = new Int16Array(FILE_SEC * SAMPLE_RATE);
+  const samples = new Int16Array(FILE_SEC * RATE);
   for (let at = 0, i = 0; at < samples.length; i += 1) {
     const part = (clips[i % clips.length] as LiveClip).samples.subarray(0, samples.length - at);
     samples.set(part, at);
@@ -114,5 +112,3 @@ export function crowdReport(
   const columns = ['', 'texts', 'failed', 'end of speech to text ms, p50 / p95 / longest', 'files', 'MiB'];
   return markdownTable(columns, [row]);
 }
-
-const residentMb = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readProc(pid, 'status'))?.[1]) / 1024;

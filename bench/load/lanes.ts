@@ -4,7 +4,6 @@
  *
  *   npm run bench -- lanes [--minutes 6 --write]
  */
-import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openAudio } from '../../src/audio/open.ts';
@@ -14,6 +13,9 @@ import { type Chunk, DEFAULT_LIMITS, speechChunks } from '../../src/transcriptio
 import { recognizer } from '../../src/transcription/whisper/recognizer.ts';
 import { chunkRequest } from '../../test/chunk-request.ts';
 import { clipClasses } from '../clips/clip-classes.ts';
+import { describeMachine } from '../common/machine.ts';
+import { total } from '../common/numbers.ts';
+import { WRITE } from '../common/options.ts';
 import { findPlace, markdownTable } from '../common/page.ts';
 import { ggmlBase } from '../peers/whisper-cpp.ts';
 import { simulateLanes, type Work } from './lane-simulation.ts';
@@ -21,11 +23,10 @@ import { simulateLanes, type Work } from './lane-simulation.ts';
 const { values: options } = parseArgs({
   options: {
     minutes: { type: 'string', default: '6' },
-    write: { type: 'boolean', default: false },
+    write: WRITE,
   },
 });
 
-const CLASS = '6min';
 const LANGUAGE = 'en';
 const THREADS = [1, 2, 4, 8, 16, 32];
 /** The most lanes of a model. */
@@ -35,9 +36,7 @@ const HOUR_SEC = 3600;
 const place = options.write ? findPlace('lanes', 'bench/results/time.md') : null;
 const { config } = readConfig();
 const engine = loadNative();
-const clip = clipClasses({ language: LANGUAGE, vad: false, stream: false }, [CLASS])
-  .find(({ id }) => id === CLASS)
-  ?.clips.at(0);
+const clip = clipClasses(['6min'])[0]?.clips[0];
 if (clip === undefined)
   throw new Error('There are too few clips: Debian’s pocketsphinx-testdata cannot be had');
 
@@ -46,8 +45,7 @@ const seconds = Math.min(Number(options.minutes) * 60, clip.seconds);
 const chunks = found.filter(({ startSec }) => startSec < seconds);
 const alone = await recognize(chunks, 1);
 const both = await recognize(chunks, 2);
-const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-const serial = Math.max(0, (2 * sum(both)) / sum(alone) - 1);
+const serial = Math.max(0, (2 * total(both)) / total(alone) - 1);
 const work = anHour(alone, searchSec / clip.seconds, serial);
 const rows = THREADS.map((threads) => [
   `${threads}`,
@@ -59,9 +57,9 @@ const rows = THREADS.map((threads) => [
 ]);
 const report = [
   markdownTable(['threads', ...LANES.map((lanes) => (lanes === 1 ? '1 lane' : `${lanes} lanes`))], rows),
-  `Measured: ${chunks.length} chunks of ${seconds.toFixed(0)} s of audio took ${sum(alone).toFixed(1)} s on one thread and ` +
-    `${sum(both).toFixed(1)} s on two, so that ${Math.round(100 * serial)} % of it count as serial; finding them took ` +
-    `${((searchSec * seconds) / clip.seconds).toFixed(2)} s. ${cpus()[0]?.model.trim()}, ${cpus().length} cores.`,
+  `Measured: ${chunks.length} chunks of ${seconds.toFixed(0)} s of audio took ${total(alone).toFixed(1)} s on one thread and ` +
+    `${total(both).toFixed(1)} s on two, so that ${Math.round(100 * serial)} % of it count as serial; finding them took ` +
+    `${((searchSec * seconds) / clip.seconds).toFixed(2)} s. ${describeMachine()}.`,
 ].join('\n\n');
 process.stdout.write(`${report}\n`);
 place?.write(report);
@@ -69,9 +67,8 @@ process.exit(0);
 
 /** The chunks of a recording, and how long it takes to read it and to find them. */
 async function search(audio: string): Promise<{ found: Chunk[]; searchSec: number }> {
-  const voiceActivity = await engine.loadVoiceActivity({
-    path: join(config.modelDir, 'ggml-silero-v6.2.0.bin'),
-  });
+  const path = join(config.modelDir, 'ggml-silero-v6.2.0.bin');
+  const voiceActivity = await engine.loadVoiceActivity({ path });
   await using source = await openAudio(audio, { engine, ffmpeg: null, maxAudioSec: HOUR_SEC });
   const begin = performance.now();
   const found: Chunk[] = [];

@@ -9,31 +9,30 @@
  * is interference.
  */
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
-import { wavHeader } from '../../test/wav.ts';
-import { samplesOf, startGatewayProcess } from '../common/gateway.ts';
-import { ROOT } from '../peers/peer.ts';
+import { JFK, wavHeader } from '../../test/wav.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
+import { sleep } from '../common/processes.ts';
+import { samplesOf } from '../common/samples.ts';
+import { transcribe } from '../peers/upload.ts';
 
 const { values } = parseArgs({
   options: { rate: { type: 'string', default: '1000' }, seconds: { type: 'string', default: '30' } },
 });
 const seconds = Number(values.seconds);
 const rate = Number(values.rate);
-const SAMPLE = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp/samples/jfk.mp3');
-
-const SAMPLES = samplesOf(SAMPLE);
+const SAMPLES = samplesOf(JFK);
 
 await using gateway = await startGatewayProcess();
-await transcribe(2); // this loads the model
-const perClip = (await transcribe(6)).wallSec / 6;
+await timed(2); // this loads the model
+const perClip = (await timed(6)).wallSec / 6;
 /** The transcription is long enough to run through all of the load. */
 const repeats = Math.ceil((seconds * 1.6) / perClip);
 
-const alone = await transcribe(repeats);
-const busy = transcribe(repeats);
-await new Promise((resolve) => setTimeout(resolve, 1000));
+const alone = await timed(repeats);
+const busy = timed(repeats);
+await sleep(1000);
 const before = process.cpuUsage();
 const crowd = await autocannon({
   url: gateway.base,
@@ -79,16 +78,12 @@ interface Timed {
   text: string;
 }
 
-async function transcribe(repeats: number): Promise<Timed> {
-  const audio = Buffer.concat([wavHeader(SAMPLES.length * repeats), ...Array(repeats).fill(SAMPLES)]);
-  const form = new FormData();
-  form.set('model', 'multilingual-base');
-  form.set('language', 'en');
-  form.set('file', new Blob([Uint8Array.from(audio)]), 'audio.wav');
-  const cpu = gateway.cpuSec();
-  const startedAt = performance.now();
-  const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-  const { text, error } = (await response.json()) as { text: string; error?: { message: string } };
-  if (error !== undefined) throw new Error(error.message);
-  return { wallSec: (performance.now() - startedAt) / 1000, cpuSec: gateway.cpuSec() - cpu, text };
+async function timed(times: number): Promise<Timed> {
+  const audio = Buffer.concat([wavHeader(SAMPLES.length * times), ...Array(times).fill(SAMPLES)]);
+  const before = gateway.cpuSec();
+  const { wallMs, body } = await transcribe(gateway.base, audio, {
+    model: 'multilingual-base',
+    language: 'en',
+  });
+  return { wallSec: wallMs / 1000, cpuSec: gateway.cpuSec() - before, text: JSON.parse(body).text };
 }

@@ -3,7 +3,8 @@
  * HAProxy does before as many gateways (deploy/haproxy.cfg). Arrivals are a Poisson process. The same seed gives the
  * same figures.
  */
-import { seededRandom } from '../common/random.ts';
+import { total } from '../common/numbers.ts';
+import { type Random, seededRandom } from '../common/random.ts';
 
 export interface Load {
   slots: number;
@@ -24,7 +25,7 @@ const WARM_UP = 0.1;
 
 export function simulateWaits({ slots, utilization, holdSec }: Load, requests: number, seed = 1): Waits {
   const random = seededRandom(seed);
-  const meanHoldSec = holdSec.reduce((sum, sec) => sum + sec, 0) / holdSec.length;
+  const meanHoldSec = total(holdSec) / holdSec.length;
   const meanGapSec = meanHoldSec / (slots * utilization);
   const free = createFreeTimes(slots);
   const waits = new Float64Array(Math.ceil(requests * (1 - WARM_UP)));
@@ -42,7 +43,7 @@ export function simulateWaits({ slots, utilization, holdSec }: Load, requests: n
   return { meanSec, p50Sec: percentile(0.5), p95Sec: percentile(0.95) };
 }
 
-function exponential(random: () => number, mean: number): number {
+function exponential(random: Random, mean: number): number {
   return -mean * Math.log(1 - random());
 }
 

@@ -1,4 +1,5 @@
 /** What docs/scale.md says of waits and gateways, from the times that docs/performance.md has measured. */
+import { total } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
 import { type Point, plot } from '../common/plot.ts';
 import { simulateWaits } from './queue-simulation.ts';
@@ -41,7 +42,7 @@ const LENGTHS_SEC = normalQuantiles(2000).map((z) =>
 );
 export const HOLDS = LENGTHS_SEC.map(holdSecOf);
 
-const mean = (numbers: readonly number[]) => numbers.reduce((sum, n) => sum + n, 0) / numbers.length;
+const mean = (numbers: readonly number[]) => total(numbers) / numbers.length;
 const MEAN_HOLD_SEC = mean(HOLDS);
 /** Seconds of the slot for each second of audio, over all requests. */
 const FACTOR = MEAN_HOLD_SEC / mean(LENGTHS_SEC);

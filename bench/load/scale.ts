@@ -2,11 +2,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ROOT } from '../common/machine.ts';
+import { WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
-import { ROOT } from '../peers/peer.ts';
 import { scalePicture, scaleReport } from './scale-report.ts';
 
-const { values: options } = parseArgs({ options: { write: { type: 'boolean', default: false } } });
+const { values: options } = parseArgs({ options: { write: WRITE } });
 
 const place = options.write ? findPlace('scale', 'docs/scale.md') : null;
 const report = scaleReport();

@@ -1,34 +1,35 @@
 /**
  * Measures the memory of the gateway over many mixed requests, loads and unloads, and long files, through HTTP.
  *
- *   npm run bench -- memory [--requests 1500 --rounds 5 --long 60 --clients 4 --seed 1 --json FILE]
+ *   npm run bench -- memory [--requests 1500 --rounds 5 --long 60]
  *
- * The requests hold 2 to 60 s of speech, in seven forms, with the language given or detected. Several clients send
- * at once, so that most requests are refused first, and retry. `--long` is the length in minutes of a file that is
+ * The requests hold 2 to 60 s of speech, in seven forms, with the language given or detected. Four clients send at
+ * once, so that most requests are refused first, and retry. `--long` is the length in minutes of a file that is
  * answered with times, after one of a minute. Each row has what the process holds when it is at rest, and the peak
  * since the row before.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { wavHeader } from '../../test/wav.ts';
-import { BYTES_A_SECOND, HEADER_BYTES, publicClips } from '../clips/clips.ts';
-import { readProc, startGatewayProcess } from '../common/gateway.ts';
+import { publicClips } from '../clips/clips.ts';
+import { KEEPS_MODELS, startGatewayProcess } from '../common/gateway.ts';
 import { markdownTable } from '../common/page.ts';
+import { megabytes, sleep } from '../common/processes.ts';
 import { seededRandom } from '../common/random.ts';
+import { BYTES_A_SECOND, HEADER_BYTES, RATE, wavSamples } from '../common/samples.ts';
+import { send, transcriptionsAt } from '../peers/upload.ts';
 
 const { values: options } = parseArgs({
   options: {
     requests: { type: 'string', default: '1500' },
     rounds: { type: 'string', default: '5' },
     long: { type: 'string', default: '60' },
-    clients: { type: 'string', default: '4' },
-    seed: { type: 'string', default: '1' },
-    json: { type: 'string' },
   },
 });
 
 const MODEL = 'multilingual-base';
 const REQUESTS = Number(options.requests);
+const CLIENTS = 4;
 const LONGEST_SEC = 60;
 const SHORTEST_SEC = 2;
 const FORMS: readonly Record<string, string>[] = [
@@ -41,22 +42,11 @@ const FORMS: readonly Record<string, string>[] = [
   { response_format: 'verbose_json' },
 ];
 
-interface Held {
-  what: string;
-  /** MiB, as the kernel counts them (https://man7.org/linux/man-pages/man5/proc_pid_status.5.html). */
-  residentMegabytes: number;
-  /** The part of it that is in no file. */
-  anonymousMegabytes: number;
-  /** The highest resident size since the row before. */
-  peakMegabytes: number;
-}
-
-const random = seededRandom(Number(options.seed));
-const tape = Buffer.concat(
-  publicClips().flatMap(({ audio }) => [readFileSync(audio).subarray(HEADER_BYTES), silence(0.7)]),
-);
-await using gateway = await startGatewayProcess({ SVC_MODEL_KEEP_ALIVE_SEC: '-1' });
-const rows: Held[] = [];
+const random = seededRandom(1);
+const pause = Buffer.alloc(0.7 * BYTES_A_SECOND);
+const tape = Buffer.concat(publicClips().flatMap(({ audio }) => [wavSamples(audio), pause]));
+await using gateway = await startGatewayProcess(KEEPS_MODELS);
+const rows: string[][] = [];
 
 await note('started, no model');
 await transcribe(speech(5), { language: 'en' });
@@ -80,17 +70,8 @@ if (Number(options.long) > 0) {
   await note('unloaded');
 }
 
-const table = markdownTable(
-  ['After', 'resident', 'of it in no file', 'peak since the row before'],
-  rows.map(({ what, residentMegabytes, anonymousMegabytes, peakMegabytes }) => [
-    what,
-    ...[residentMegabytes, anonymousMegabytes, peakMegabytes].map(
-      (megabytes) => `${megabytes.toFixed(0)} MB`,
-    ),
-  ]),
-);
-process.stdout.write(`${table}\n`);
-if (options.json !== undefined) writeFileSync(options.json, JSON.stringify(rows, null, 2));
+const columns = ['After', 'resident', 'of it in no file', 'peak since the row before'];
+process.stdout.write(`${markdownTable(columns, rows)}\n`);
 
 /** Sends requests from several clients at once; each is refused while the slot is held, and tries again. */
 async function mixed(count: number): Promise<void> {
@@ -100,34 +81,26 @@ async function mixed(count: number): Promise<void> {
       const sec = SHORTEST_SEC * (LONGEST_SEC / SHORTEST_SEC) ** random();
       await transcribe(speech(sec), FORMS[Math.floor(random() * FORMS.length)] ?? {});
       const sent = count - left;
-      if (sent % 100 === 0) process.stderr.write(`${sent}: ${JSON.stringify(held(''))}\n`);
+      if (sent % 100 === 0) process.stderr.write(`${sent}: ${held().join(', ')}\n`);
     }
   };
-  await Promise.all(Array.from({ length: Number(options.clients) }, client));
+  await Promise.all(Array.from({ length: CLIENTS }, client));
 }
 
 /** A part of the tape that begins anywhere, over and over if it is longer than the tape. */
 function speech(sec: number): Buffer {
-  const bytes = Math.floor(sec * 16_000) * 2;
+  const bytes = Math.floor(sec * RATE) * 2;
   const from = Math.floor(random() * (tape.length / 2)) * 2;
   const parts = [tape.subarray(from)];
   for (let have = tape.length - from; have < bytes; have += tape.length) parts.push(tape);
   return Buffer.concat([wavHeader(bytes), ...parts]).subarray(0, HEADER_BYTES + bytes);
 }
 
-function silence(sec: number): Buffer {
-  return Buffer.alloc(sec * BYTES_A_SECOND);
-}
-
 async function transcribe(wav: Buffer, fields: Record<string, string>): Promise<void> {
   for (;;) {
-    const form = new FormData();
-    form.append('file', new Blob([new Uint8Array(wav)]), 'speech.wav');
-    for (const [name, value] of Object.entries({ model: MODEL, ...fields })) form.append(name, value);
-    const response = await fetch(`${gateway.base}/v1/audio/transcriptions`, { method: 'POST', body: form });
-    const body = await response.text();
-    if (response.ok) return;
-    if (response.status !== 503) throw new Error(body);
+    const { status, body } = await send(transcriptionsAt(gateway.base), wav, { model: MODEL, ...fields });
+    if (status === 200) return;
+    if (status !== 503) throw new Error(body);
     await sleep(50 + 100 * random());
   }
 }
@@ -140,22 +113,12 @@ async function unload(): Promise<void> {
 /** Notes what the process holds when it has been at rest for a while, and begins a new peak. */
 async function note(what: string): Promise<void> {
   await sleep(3000);
-  rows.push(held(what));
-  process.stderr.write(`${JSON.stringify(rows.at(-1))}\n`);
+  rows.push([what, ...held()]);
+  process.stderr.write(`${rows.at(-1)?.join(', ')}\n`);
   writeFileSync(`/proc/${gateway.pid}/clear_refs`, '5'); // https://man7.org/linux/man-pages/man5/proc_pid_clear_refs.5.html
 }
 
-function held(what: string): Held {
-  const megabytes = (file: 'status' | 'smaps_rollup', field: string) =>
-    Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readProc(gateway.pid, file))?.[1]) / 1024;
-  return {
-    what,
-    residentMegabytes: megabytes('status', 'VmRSS'),
-    anonymousMegabytes: megabytes('smaps_rollup', 'Anonymous'),
-    peakMegabytes: megabytes('status', 'VmHWM'),
-  };
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+function held(): string[] {
+  const fields = ['VmRSS', 'Anonymous', 'VmHWM'] as const;
+  return fields.map((field) => `${megabytes(gateway.pid, field).toFixed(0)} MB`);
 }

@@ -2,27 +2,25 @@
  * Measures how much a large upload adds to the gateway's memory, and how long /health takes from the start of the
  * process.
  *
- *   npm run bench -- upload [--megabytes 300]
+ *   npm run bench -- upload
  *
  * The upload is a wav of silence, so every byte is received, decoded and searched for speech, but no model runs.
  * Memory is the peak resident set that the kernel counted (VmHWM), read before and after.
  */
-import { parseArgs } from 'node:util';
 import { wavHeader } from '../../test/wav.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 
-const { values } = parseArgs({ options: { megabytes: { type: 'string', default: '300' } } });
-const bytes = Number(values.megabytes) * 1024 * 1024;
+const MEGABYTES = 300;
 await using gateway = await startGatewayProcess({ SVC_MAX_AUDIO_SEC: '36000' });
 process.stdout.write(`start to first /health: ${gateway.startedInMs.toFixed(0)} ms\n`);
 
 // One second of audio makes the gateway load everything that the first request needs, which is not the upload's.
 await transcribe(32_044);
 const before = gateway.peakMegabytes();
-const took = await transcribe(bytes);
+const took = await transcribe(MEGABYTES * 1024 * 1024);
 const after = gateway.peakMegabytes();
 process.stdout.write(
-  `${values.megabytes} MB in ${(took / 1000).toFixed(1)} s: peak ${before} MB before, ${after} MB after, ${after - before} MB added\n`,
+  `${MEGABYTES} MB in ${(took / 1000).toFixed(1)} s: peak ${before} MB before, ${after} MB after, ${after - before} MB added\n`,
 );
 
 async function transcribe(size: number): Promise<number> {

@@ -1,23 +1,17 @@
 /** Lists the peers by the names that `--peers` takes, in the order of the tables. */
-import {
-  startFasterWhisper,
-  startFasterWhisperBatched,
-  startFasterWhisperBatchedBeam5,
-  startFasterWhisperBeam5,
-} from './faster-whisper.ts';
+import { startFasterWhisper } from './faster-whisper.ts';
+import { startSherpaOnnx, startWhisperNode } from './node-bindings.ts';
 import type { StartPeer } from './peer.ts';
-import { startSherpaOnnx } from './sherpa-onnx.ts';
 import { startVoxgate, startVoxgateBeam1 } from './voxgate.ts';
 import { startWhisperCli, startWhisperServer } from './whisper-cpp.ts';
-import { startWhisperNode } from './whisper-node.ts';
 
 export const PEERS: Record<string, StartPeer> = {
   voxgate: startVoxgate,
   'voxgate-beam-1': startVoxgateBeam1,
-  'faster-whisper': startFasterWhisper,
-  'faster-whisper-beam-5': startFasterWhisperBeam5,
-  'faster-whisper-batched': startFasterWhisperBatched,
-  'faster-whisper-batched-beam-5': startFasterWhisperBatchedBeam5,
+  'faster-whisper': (options) => startFasterWhisper(options),
+  'faster-whisper-beam-5': (options) => startFasterWhisper(options, { beam: 5 }),
+  'faster-whisper-batched': (options) => startFasterWhisper(options, { batched: true }),
+  'faster-whisper-batched-beam-5': (options) => startFasterWhisper(options, { beam: 5, batched: true }),
   'whisper-server': startWhisperServer,
   'whisper-cli': startWhisperCli,
   'whisper-node': startWhisperNode,

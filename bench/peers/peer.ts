@@ -1,10 +1,5 @@
 /** Defines what the benches ask of every peer that they compare. */
-import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+import type { MeasuredProcess } from '../common/processes.ts';
 
 export interface Task {
   /** Path of a 16 kHz mono wav, which all of them can read. */
@@ -42,17 +37,13 @@ export interface Run {
   language?: string;
 }
 
-export interface Peer extends AsyncDisposable {
+export interface Peer extends MeasuredProcess {
   name: string;
   /** The version names everything that decides about speed and accuracy: versions, weights, decoding. */
   version: string;
   /** Longest audio of one call, in seconds; absent when there is no limit. */
   maxSec?: number;
   transcribe(task: Task): Promise<Run>;
-  /** User and system time of its process so far, all threads. */
-  cpuSec(): number;
-  /** Peak resident set of its process (VmHWM), MiB. */
-  peakMegabytes(): number;
 }
 
 export type Device = 'cpu' | 'cuda';
@@ -63,7 +54,6 @@ export interface PeerOptions {
   device?: Device;
   /** Directory of a CTranslate2 Whisper checkpoint; base when absent. */
   model?: string | undefined;
-  venv: string;
   /** voxgate's model id. */
   gatewayModel: string;
   /** Address of a running voxgate; one is started when absent. */
@@ -73,18 +63,3 @@ export interface PeerOptions {
 }
 
 export type StartPeer = (options: PeerOptions) => Promise<Peer>;
-
-/** Gives the short commit, and says whether the files differ from it. */
-export function gitRevision(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
-  try {
-    const changed = git('status', '--porcelain', '--untracked-files=no') === '' ? '' : ' with changes';
-    return `${git('rev-parse', '--short', 'HEAD')}${changed}`;
-  } catch {
-    return 'no git checkout';
-  }
-}
-
-export function packageVersion(folder: string): string {
-  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).version;
-}

@@ -1,8 +1,8 @@
 /** transcribe.cpp, another implementation of all three families, which reads the same weights. */
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
+import { ROOT } from '../common/machine.ts';
 import { type JsonLinesProcess, startJsonLines } from './json-lines.ts';
-import { ROOT } from './peer.ts';
 import { ensureVenv } from './python.ts';
 
 const PINS = ['transcribe-cpp==0.4.1', 'transcribe-cpp-native==0.4.1', 'numpy==2.4.6', 'gguf==0.19.0'];
@@ -16,14 +16,12 @@ export interface TranscribeCppAnswer {
 }
 
 /** Its Python has numpy and gguf too, with which weights are generated. */
-export const transcribeCppPython = () => ensureVenv(join(ROOT, 'build/transcribe-cpp-venv'), PINS);
+export const transcribeCppPython = () => ensureVenv('transcribe-cpp-venv', PINS);
 
-export const startTranscribeCpp = (model: string, threads: number): Promise<JsonLinesProcess> =>
-  startJsonLines('transcribe.cpp', transcribeCppPython(), [
-    join(ROOT, 'bench/peers/transcribe_cpp_peer.py'),
-    model,
-    `${threads}`,
-  ]);
+export function startTranscribeCpp(model: string, threads: number): Promise<JsonLinesProcess> {
+  const script = 'peers/transcribe_cpp_peer.py';
+  return startJsonLines('transcribe.cpp', transcribeCppPython(), [script, model, threads]);
+}
 
 /** Writes the weights of a Parakeet file in the format that it reads. */
 export function writeParakeetGguf(source: string, target: string): void {

@@ -4,24 +4,38 @@
  */
 import { openAsBlob } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import { text } from 'node:stream/consumers';
 
 export interface Answer {
   wallMs: number;
   /** Time until the body so far contained `first`; the whole time when it never did, or was not asked for. */
   firstMs: number;
+  status: number;
   body: string;
 }
 
+/** Path of a file, or its bytes. */
+type Audio = string | Buffer;
+type Fields = Readonly<Record<string, string>>;
+
+/** Asks the gateway at an address. @throws Error where it has not transcribed the audio */
+export function transcribe(base: string, audio: Audio, fields: Fields, first?: string): Promise<Answer> {
+  return upload(transcriptionsAt(base), audio, fields, first);
+}
+
+export const transcriptionsAt = (base: string) => `${base.replace(/\/$/, '')}/v1/audio/transcriptions`;
+
+/** @throws Error where the answer is not 200 */
+export async function upload(url: string, audio: Audio, fields: Fields, first?: string): Promise<Answer> {
+  const answer = await send(url, audio, fields, first);
+  if (answer.status !== 200) throw new Error(`${url} answered ${answer.status}: ${answer.body}`);
+  return answer;
+}
+
 /** The clock starts with the connection and stops when the body is read. `first` marks the first segment. */
-export async function upload(
-  url: string,
-  audio: string,
-  fields: Record<string, string>,
-  first?: string,
-): Promise<Answer> {
+export async function send(url: string, audio: Audio, fields: Fields, first?: string): Promise<Answer> {
   const form = new FormData();
-  form.append('file', await openAsBlob(audio), 'audio.wav');
+  const file = typeof audio === 'string' ? await openAsBlob(audio) : new Blob([new Uint8Array(audio)]);
+  form.append('file', file, 'audio.wav');
   for (const [name, value] of Object.entries(fields)) form.append(name, value);
   const encoded = new Response(form);
   const type = encoded.headers.get('content-type') ?? '';
@@ -32,18 +46,13 @@ export async function upload(
     const headers = { 'content-type': type, 'content-length': bytes.length };
     request(url, { method: 'POST', headers, agent: false }, resolve).on('error', reject).end(bytes);
   });
-  if (response.statusCode !== 200) {
-    throw new Error(`${url} answered ${response.statusCode}: ${await text(response)}`);
-  }
   let body = '';
   let firstMs: number | undefined;
   response.setEncoding('utf8');
   for await (const chunk of response) {
     body += chunk;
-    if (first !== undefined && firstMs === undefined && body.includes(first)) {
-      firstMs = performance.now() - begin;
-    }
+    if (first !== undefined && body.includes(first)) firstMs ??= performance.now() - begin;
   }
   const wallMs = performance.now() - begin;
-  return { wallMs, firstMs: firstMs ?? wallMs, body };
+  return { status: response.statusCode ?? 0, wallMs, firstMs: firstMs ?? wallMs, body };
 }

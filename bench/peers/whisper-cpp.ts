@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { readConfig } from '../../src/config/config.ts';
 import { parseLanguage } from '../../src/transcription/language/names.ts';
-import { answers, childrenCpuSec, cpuSec, freePort, peakMegabytes } from '../common/gateway.ts';
-import { type Device, type Peer, type PeerOptions, ROOT } from './peer.ts';
+import { ROOT } from '../common/machine.ts';
+import { answers, childrenCpuSec, freePort, measured, UNMEASURED } from '../common/processes.ts';
+import type { Device, Peer, PeerOptions } from './peer.ts';
 import { upload } from './upload.ts';
 
 const SOURCES = join(ROOT, 'node_modules/nodejs-whisper/cpp/whisper.cpp');
@@ -34,13 +35,10 @@ export async function startWhisperServer({ threads, device = 'cpu' }: PeerOption
   const base = `http://127.0.0.1:${port}`;
   const args = ['-m', ggmlBase(device), '--host', '127.0.0.1', '--port', String(port), '-t', String(threads)];
   const child = spawn(join(folder, 'bin/whisper-server'), [...args, ...GREEDY], { stdio: 'ignore' });
-  const exited = once(child, 'exit');
-  await answers(`${base}/`).catch((error: unknown) => {
-    child.kill();
-    throw error;
-  });
-  const pid = child.pid ?? 0;
+  const figures = measured(child);
+  await answers(`${base}/`, child);
   return {
+    ...figures,
     name: 'whisper.cpp server',
     version: `${sourceVersion()}, ${name}, greedy`,
     async transcribe({ audio, language }) {
@@ -51,12 +49,6 @@ export async function startWhisperServer({ threads, device = 'cpu' }: PeerOption
       const code = parseLanguage(heard.detected_language ?? '');
       return { wallMs, firstMs, text: plain(heard.text), ...(code === undefined ? {} : { language: code }) };
     },
-    cpuSec: () => cpuSec(pid),
-    peakMegabytes: () => peakMegabytes(pid),
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await exited;
-    },
   };
 }
 
@@ -66,6 +58,7 @@ export async function startWhisperCli({ threads, device = 'cpu' }: PeerOptions):
   const cpuBefore = childrenCpuSec();
   let peak = 0;
   return {
+    ...UNMEASURED,
     name: 'whisper.cpp cli',
     version: `${sourceVersion()}, ${name}, greedy; a process for every clip`,
     async transcribe({ audio, language }) {
@@ -75,9 +68,10 @@ export async function startWhisperCli({ threads, device = 'cpu' }: PeerOptions):
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       const exited = once(child, 'exit');
+      const { peakMegabytes } = measured(child);
       // The kernel forgets the figure when the process ends.
       const watch = setInterval(() => {
-        peak = Math.max(peak, peakMegabytes(child.pid ?? 0) || 0);
+        peak = Math.max(peak, peakMegabytes() || 0);
       }, 20);
       const [out, log, [status]] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
       const wallMs = performance.now() - begin;
@@ -94,7 +88,6 @@ export async function startWhisperCli({ threads, device = 'cpu' }: PeerOptions):
     },
     cpuSec: () => childrenCpuSec() - cpuBefore,
     peakMegabytes: () => peak,
-    [Symbol.asyncDispose]: async () => undefined,
   };
 }
 

@@ -5,12 +5,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { until } from '../../test/until.ts';
-import { cpuSec, freePort } from '../common/gateway.ts';
+import { endOf, freePort, type MeasuredProcess, measured } from '../common/processes.ts';
 import { feed, SAMPLES_A_MS } from '../live/clips.ts';
 import type { LivePeer } from '../live/peer.ts';
-import { ROOT } from './peer.ts';
 import { baseCheckpoint, ensureVenv } from './python.ts';
 
 const VERSION = '3.8.1';
@@ -20,27 +19,24 @@ const PINS: readonly string[] = [
   'faster-whisper==1.2.1',
   'ctranslate2==4.8.5',
 ];
-const WYOMING_VENV = join(ROOT, 'build/wyoming-venv');
 /** The silence after which the client ends its audio, ms; that of the gateway's sessions. */
 const SILENCE_MS = 500;
 const FORMAT = { rate: 16_000, width: 2, channels: 1 };
 const START_LIMIT_MS = 120_000;
 const TEXT_LIMIT_MS = 60_000;
 
-export interface WyomingProcess extends AsyncDisposable {
+export interface WyomingProcess extends MeasuredProcess {
   version: string;
   peer: LivePeer;
-  cpuSec(): number;
 }
 
-/** @param checkpointVenv the environment with the weights */
-export async function startWyoming(threads: number, checkpointVenv: string): Promise<WyomingProcess> {
-  const python = ensureVenv(WYOMING_VENV, PINS);
+export async function startWyoming(threads: number): Promise<WyomingProcess> {
+  const python = ensureVenv('wyoming-venv', PINS);
   const port = await freePort();
   const flags = {
     uri: `tcp://127.0.0.1:${port}`,
-    model: baseCheckpoint(checkpointVenv),
-    'data-dir': WYOMING_VENV,
+    model: baseCheckpoint(),
+    'data-dir': dirname(dirname(python)),
     language: 'en',
     'compute-type': 'int8',
     'cpu-threads': String(threads),
@@ -51,27 +47,18 @@ export async function startWyoming(threads: number, checkpointVenv: string): Pro
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, HF_HUB_OFFLINE: '1' },
   });
-  const exited = once(child, 'exit');
-  // It logs every text; only its last lines are of interest, and only when it fails.
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    said = (said + chunk).slice(-2000);
-  });
-  const stop = async () => {
-    child.kill('SIGTERM');
-    await exited;
-  };
+  const figures = measured(child);
+  const said = endOf(child.stderr);
   try {
     await until('wyoming-faster-whisper listens', () => listens(port), START_LIMIT_MS);
   } catch (error) {
-    await stop();
-    throw new Error(`wyoming-faster-whisper did not start: ${said.trim()}`, { cause: error });
+    await figures[Symbol.asyncDispose]();
+    throw new Error(`wyoming-faster-whisper did not start: ${said()}`, { cause: error });
   }
   return {
+    ...figures,
     version: `wyoming-faster-whisper ${VERSION}, ctranslate2 4.8.5, base int8, beam 5 (its default)`,
     peer: { name: 'wyoming-faster-whisper', hear: (clip, packetMs) => hear(port, clip, packetMs) },
-    cpuSec: () => cpuSec(child.pid ?? 0),
-    [Symbol.asyncDispose]: stop,
   };
 }
 

@@ -5,29 +5,22 @@
  *
  *   npm run bench -- observability [--rounds 10 --requests 1000]
  */
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { Agent, createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { median, startGatewayProcess } from '../common/gateway.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
+import { median } from '../common/numbers.ts';
+import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '10' }, requests: { type: 'string', default: '1000' } },
 });
 const requests = Number(values.requests);
 const logs = mkdtempSync(join(tmpdir(), 'voxgate-bench-logs-'));
-const upstream = createServer((req, res) => {
-  req.resume();
-  req.on('end', () => res.end('{"choices":[]}'));
-});
-upstream.listen(0, '127.0.0.1');
-upstream.unref();
-await once(upstream, 'listening');
-const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
-const shared = { SVC_LLM_BACKEND_URL: url, SVC_OBS_LOG_DIR: logs };
+const upstream = await startUpstream((_, res) => res.end('{"choices":[]}'));
+const shared = { SVC_LLM_BACKEND_URL: upstream, SVC_OBS_LOG_DIR: logs };
 await using on = await startGatewayProcess(shared);
 await using off = await startGatewayProcess({
   ...shared,

@@ -8,15 +8,18 @@
  * Memory is the gateway's peak before and after those. nginx is set up to do the same: nothing buffered, a new
  * connection for every call.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { answers, freePort, median, percentile, startGatewayProcess } from '../common/gateway.ts';
+import { startGatewayProcess } from '../common/gateway.ts';
+import { median, percentile } from '../common/numbers.ts';
+import { markdownTable } from '../common/page.ts';
+import { answers, freePort, measured } from '../common/processes.ts';
+import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
   options: {
@@ -31,7 +34,12 @@ const bytes = Math.round(Number(values.gigabytes) * 1024 ** 3);
 const BLOCK = Buffer.alloc(64 * 1024, 'x');
 const PATH = '/v1/audio/speech';
 
-const upstream = await startUpstream();
+const upstream = await startUpstream((req, res) => {
+  const size = Number(/download=(\d+)/.exec(req.url ?? '')?.[1] ?? 0);
+  if (size === 0) return res.end('{"ok":true}');
+  res.setHeader('Content-Length', size);
+  return pour(res, size);
+});
 await using gateway = await startGatewayProcess({ SVC_TTS_UPSTREAM_URL: upstream });
 await using nginx = await startNginx(upstream);
 const ways = [
@@ -54,14 +62,15 @@ const peakShare = gateway.peakMegabytes();
 await call(gateway.base, 'download', bytes);
 await call(gateway.base, 'upload', bytes);
 
-const fixed = (value: number, digits = 2) => value.toFixed(digits);
-process.stdout.write(
-  '| way | latency p50, ms | p99, ms | download, MB/s | upload, MB/s |\n|---|---|---|---|---|\n',
-);
-for (const { name, latencyMs, down, up } of ways) {
-  const cells = [name, fixed(percentile(latencyMs, 50)), fixed(percentile(latencyMs, 99))];
-  process.stdout.write(`| ${[...cells, fixed(median(down), 0), fixed(median(up), 0)].join(' | ')} |\n`);
-}
+const rows = ways.map(({ name, latencyMs, down, up }) => [
+  name,
+  percentile(latencyMs, 50).toFixed(2),
+  percentile(latencyMs, 99).toFixed(2),
+  median(down).toFixed(0),
+  median(up).toFixed(0),
+]);
+const columns = ['way', 'latency p50, ms', 'p99, ms', 'download, MB/s', 'upload, MB/s'];
+process.stdout.write(`${markdownTable(columns, rows)}\n`);
 process.stdout.write(
   `gateway's peak: ${peakBefore} MB warm, ${peakShare} MB after the rounds, ${gateway.peakMegabytes()} MB after one body of ${values.gigabytes} GB each way\n`,
 );
@@ -93,22 +102,6 @@ async function pour(out: NodeJS.WritableStream, size: number): Promise<void> {
   out.end();
 }
 
-async function startUpstream(): Promise<string> {
-  const server = createServer((req, res) => {
-    req.resume();
-    const size = Number(/download=(\d+)/.exec(req.url ?? '')?.[1] ?? 0);
-    req.on('end', () => {
-      if (size === 0) return res.end('{"ok":true}');
-      res.setHeader('Content-Length', size);
-      return pour(res, size);
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  server.unref();
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 async function startNginx(target: string): Promise<(AsyncDisposable & { base: string }) | null> {
   if (spawnSync('nginx', ['-v']).error !== undefined) {
     process.stdout.write('nginx is not installed (apt-get install nginx-light): measured without it\n');
@@ -132,14 +125,14 @@ async function startNginx(target: string): Promise<(AsyncDisposable & { base: st
        }
      }`,
   );
-  const child: ChildProcess = spawn('nginx', ['-c', join(dir, 'nginx.conf')], { stdio: 'inherit' });
+  const child = spawn('nginx', ['-c', join(dir, 'nginx.conf')], { stdio: 'inherit' });
+  const figures = measured(child);
   const base = `http://127.0.0.1:${port}`;
-  await answers(`${base}/`);
+  await answers(`${base}/`, child);
   return {
     base,
     async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM');
-      await once(child, 'exit');
+      await figures[Symbol.asyncDispose]();
       rmSync(dir, { recursive: true, force: true });
     },
   };

@@ -1,11 +1,10 @@
 /** Calls of animals and noises that people make without words, from a seed. */
+import { between, type Random } from '../common/random.ts';
 import {
   atPeak,
-  between,
   dark,
   make,
   oscillator,
-  type Random,
   resonance,
   type Sounds,
   scattered,

@@ -1,18 +1,17 @@
 /** Music from a seed: chords, melodies, drums, bells, and mixes of them as callers on hold hear. */
+import { between, type Random } from '../common/random.ts';
+import { addAt, RATE } from '../common/samples.ts';
 import {
-  addAt,
   atPeak,
-  between,
   make,
   oneOf,
   oscillator,
-  RATE,
-  type Random,
   resonance,
   type Sound,
   type Sounds,
   sine,
   sum,
+  tones,
   white,
 } from './synthesis.ts';
 
@@ -76,7 +75,7 @@ const vowel: Instrument = (frequency, seconds, random) => {
   );
 };
 
-const INSTRUMENTS: Readonly<Record<string, Instrument>> = {
+const INSTRUMENTS = {
   flute: withHarmonics([1, 0.2, 0.05], 0.08, 0.2, 0.006),
   organ: withHarmonics([1, 0.6, 0.3, 0.3, 0, 0.2, 0, 0.2], 0.02, 0),
   piano: withHarmonics([1, 0.5, 0.3, 0.2, 0.1, 0.05], 0.005, 3),
@@ -86,7 +85,7 @@ const INSTRUMENTS: Readonly<Record<string, Instrument>> = {
   'music box': withHarmonics([1, 0, 0.3, 0, 0, 0.2], 0.002, 6),
   guitar: plucked,
   choir: vowel,
-};
+} as const satisfies Record<string, Instrument>;
 
 function pitches(random: Random): (step: number) => number {
   const scale = oneOf(random, SCALES);
@@ -115,11 +114,8 @@ function melody(instrument: Instrument): Sound {
 function chords(instrument: Instrument): Sound {
   return (seconds, random) => {
     const out = new Float32Array(Math.round(seconds * RATE));
-    const [pitch, bar, progression] = [
-      pitches(random),
-      between(random, 0.7, 2.5),
-      oneOf(random, PROGRESSIONS),
-    ];
+    const [pitch, bar] = [pitches(random), between(random, 0.7, 2.5)];
+    const progression = oneOf(random, PROGRESSIONS);
     for (let bars = 0; bars * bar < seconds; bars += 1) {
       const degree = progression[bars % progression.length] ?? 0;
       for (const note of [0, 2, 4])
@@ -140,12 +136,10 @@ const drums: Sound = (seconds, random) => {
 };
 
 /** Mixes as a pop song or a hold line has them. */
-function band(lead: Instrument, harmony: Instrument): Sound {
+function band(lead: keyof typeof INSTRUMENTS, harmony: keyof typeof INSTRUMENTS): Sound {
+  const parts = [melody(INSTRUMENTS[lead]), chords(INSTRUMENTS[harmony]), drums];
   return (seconds, random) =>
-    atPeak(
-      sum(melody(lead)(seconds, random), chords(harmony)(seconds, random), drums(seconds, random)),
-      between(random, 0.2, 0.9),
-    );
+    atPeak(sum(...parts.map((part) => part(seconds, random))), between(random, 0.2, 0.9));
 }
 
 const bell: Instrument = (frequency, seconds) =>
@@ -166,11 +160,6 @@ function struck(low: number, high: number, everySec: number): Sound {
   };
 }
 
-const { flute, organ, piano, strings, brass, guitar, choir } = INSTRUMENTS as Record<string, Instrument> & {
-  [name in 'flute' | 'organ' | 'piano' | 'strings' | 'brass' | 'guitar' | 'choir']: Instrument;
-};
-const chipTune = INSTRUMENTS['chip tune'] ?? flute;
-
 export const MUSIC: Sounds = {
   ...Object.fromEntries(
     Object.entries(INSTRUMENTS).flatMap(([name, instrument]) => [
@@ -179,18 +168,17 @@ export const MUSIC: Sounds = {
     ]),
   ),
   drums,
-  'a band: piano, strings': band(piano, strings),
-  'a band: flute, guitar': band(flute, guitar),
-  'a band: brass, organ': band(brass, organ),
-  'a band: choir, piano': band(choir, piano),
-  'a band: chip tune': band(chipTune, chipTune),
+  'a band: piano, strings': band('piano', 'strings'),
+  'a band: flute, guitar': band('flute', 'guitar'),
+  'a band: brass, organ': band('brass', 'organ'),
+  'a band: choir, piano': band('choir', 'piano'),
+  'a band: chip tune': band('chip tune', 'chip tune'),
   'church bells': struck(180, 500, 1.6),
   'wind chimes': struck(1000, 3000, 0.5),
   'a pulsing chord': (seconds, random) => {
     const [pitch, rate] = [pitches(random), between(random, 1, 9)];
-    return make(seconds, (t) =>
-      [0, 2, 4].reduce((all, note) => all + 0.15 * (0.5 + 0.5 * sine(rate, t)) * sine(pitch(note), t), 0),
-    );
+    const chord = [0, 2, 4].map(pitch);
+    return make(seconds, (t) => tones(chord, 0.15 * (0.5 + 0.5 * sine(rate, t)), t));
   },
   whistling: (seconds, random) => {
     const tone = oscillator([0.3, 0.02]);

@@ -1,14 +1,14 @@
 /** Noises: of weather, of machines, of crowds without words, and of things that are struck. */
+import { between, type Random } from '../common/random.ts';
+import { addAt, RATE } from '../common/samples.ts';
 import {
   atPeak,
-  between,
   dark,
   make,
   oneOf,
   oscillator,
-  RATE,
-  type Random,
   resonance,
+  type Sound,
   type Sounds,
   scattered,
   sine,
@@ -32,13 +32,18 @@ function knock(random: Random, decay: number, tone: number, level: number): Floa
 /** Knocks at a steady pace that sways a little. */
 function paced(seconds: number, random: Random, rate: number, event: () => Float32Array): Float32Array {
   const out = new Float32Array(Math.round(seconds * RATE));
-  for (let at = 0.1; at < seconds; at += between(random, 0.85, 1.15) / rate) {
-    event().forEach((sample, i) => {
-      const place = Math.round(at * RATE) + i;
-      if (place < out.length) out[place] = (out[place] ?? 0) + sample;
-    });
-  }
+  for (let at = 0.1; at < seconds; at += between(random, 0.85, 1.15) / rate)
+    addAt(out, event(), Math.round(at * RATE));
   return out;
+}
+
+/** Steady noise. @param levels powers of ten @param smoothings of its layers, 0 for white noise */
+function steady(levels: readonly [number, number], ...smoothings: number[]): Sound {
+  return (seconds, random) => {
+    const layers = smoothings.map((smoothing) => (smoothing === 0 ? white(random) : dark(random, smoothing)));
+    const level = 10 ** between(random, ...levels);
+    return make(seconds, () => level * layers.reduce((all, layer) => all + layer(), 0));
+  };
 }
 
 /** Noise whose level wanders. @param pace how often a second it changes */
@@ -60,23 +65,10 @@ function engine(seconds: number, random: Random, rate: number, noisy: number): F
 
 export const NOISES: Sounds = {
   silence: (seconds) => make(seconds, () => 0),
-  'almost silence': (seconds, random) => {
-    const [noise, level] = [white(random), 10 ** between(random, -4.3, -2.7)];
-    return make(seconds, () => level * noise());
-  },
-  'white noise': (seconds, random) => {
-    const [noise, level] = [white(random), 10 ** between(random, -2.3, -0.3)];
-    return make(seconds, () => level * noise());
-  },
-  'pink noise': (seconds, random) => {
-    const layers = [0, 0.7, 0.93, 0.985].map((smoothing) => dark(random, smoothing));
-    const level = 10 ** between(random, -2.3, -0.9);
-    return make(seconds, () => level * layers.reduce((all, layer) => all + layer(), 0));
-  },
-  'brown noise': (seconds, random) => {
-    const [noise, level] = [dark(random, 0.995), 10 ** between(random, -2, -0.5)];
-    return make(seconds, () => level * noise());
-  },
+  'almost silence': steady([-4.3, -2.7], 0),
+  'white noise': steady([-2.3, -0.3], 0),
+  'pink noise': steady([-2.3, -0.9], 0, 0.7, 0.93, 0.985),
+  'brown noise': steady([-2, -0.5], 0.995),
   wind: (seconds, random) => gusts(seconds, random, between(random, 0.9, 0.99), between(random, 0.1, 0.7)),
   surf: (seconds, random) => gusts(seconds, random, between(random, 0.3, 0.8), between(random, 0.05, 0.2)),
   rain: (seconds, random) => {

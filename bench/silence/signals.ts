@@ -1,8 +1,9 @@
 /** Tones of telephones (ITU-T E.180 supplement 2, Q.23) and alarms. */
-import { between, dark, make, oneOf, oscillator, type Sounds, sine } from './synthesis.ts';
+import { between } from '../common/random.ts';
+import { dark, make, oneOf, oscillator, type Sounds, sine, tones } from './synthesis.ts';
 
 /** Tones that are on and off by turns. @param cadence seconds on, off, on ... */
-function cadenced(seconds: number, tones: readonly number[], cadence: readonly number[]): Float32Array {
+function cadenced(seconds: number, pitches: readonly number[], cadence: readonly number[]): Float32Array {
   const period = cadence.reduce((total, part) => total + part, 0);
   return make(seconds, (t) => {
     let rest = t % period;
@@ -11,7 +12,7 @@ function cadenced(seconds: number, tones: readonly number[], cadence: readonly n
       rest -= length;
       return false;
     });
-    return part % 2 === 0 ? tones.reduce((all, tone) => all + 0.2 * sine(tone, t), 0) : 0;
+    return part % 2 === 0 ? tones(pitches, 0.2, t) : 0;
   });
 }
 
@@ -25,13 +26,11 @@ function sequence(
   pauseSec: number,
   next: () => readonly number[],
 ): Float32Array {
-  let [index, tones]: [number, readonly number[]] = [-1, []];
+  let [index, pitches]: [number, readonly number[]] = [-1, []];
   return make(seconds, (t) => {
     const at = Math.floor(t / (toneSec + pauseSec));
-    if (at !== index) [index, tones] = [at, next()];
-    return t % (toneSec + pauseSec) < toneSec
-      ? tones.reduce((all, tone) => all + 0.25 * sine(tone, t), 0)
-      : 0;
+    if (at !== index) [index, pitches] = [at, next()];
+    return t % (toneSec + pauseSec) < toneSec ? tones(pitches, 0.25, t) : 0;
   });
 }
 

@@ -9,10 +9,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { quieter } from '../clips/degraded-clips.ts';
+import { ROOT } from '../common/machine.ts';
+import { sumOf } from '../common/numbers.ts';
+import { MOST, TUNING, URL_OPTION, WRITE } from '../common/options.ts';
 import { findPlace, markdownTable } from '../common/page.ts';
-import { ROOT } from '../peers/peer.ts';
 import { startVoxgate } from '../peers/voxgate.ts';
-import { type SoundClip, soundClips } from './sound-clips.ts';
+import { soundClips } from './sound-clips.ts';
 
 const ARTIFACTS = join(ROOT, 'build/accuracy');
 
@@ -23,16 +25,10 @@ const { values: options } = parseArgs({
     kinds: { type: 'string' },
     /** Decibels by which each sound is made softer. */
     softer: { type: 'string', default: '0' },
-    /** Takes at most this many sounds of each kind. */
-    most: { type: 'string', default: '1000' },
-    /** Takes the half of the sounds on which rules may be tuned, not the one that judges them. */
-    tuning: { type: 'boolean', default: false },
-    threads: { type: 'string', default: '2' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    /** Address of a running gateway; one is started when absent. */
-    url: { type: 'string' },
-    /** Writes the table into its place in docs/accuracy.md. */
-    write: { type: 'boolean', default: false },
+    most: MOST,
+    tuning: TUNING,
+    url: URL_OPTION,
+    write: WRITE,
   },
 });
 
@@ -45,8 +41,8 @@ const clips = soundClips(options.kinds?.split(','))
 const kinds = [...new Set(clips.map(({ kind }) => kind))];
 
 await using gateway = await startVoxgate({
-  threads: Number(options.threads),
-  gatewayModel: options['gateway-model'],
+  threads: 2,
+  gatewayModel: 'multilingual-base',
   url: options.url,
 });
 const texts = [['kind', 'sound', 'seconds', 'language', 'text'].join('\t')];
@@ -56,29 +52,21 @@ for (const kind of kinds) {
   const counts = languages.map(() => 0);
   for (const sound of sounds) {
     for (const [i, language] of languages.entries()) {
-      const text = await textOf(sound, language);
+      const { text } = await gateway.transcribe({ audio: sound.audio, language });
       if (text === '') continue;
       counts[i] = (counts[i] ?? 0) + 1;
       texts.push([kind, sound.name, sound.seconds.toFixed(1), language, text].join('\t'));
     }
   }
-  const minutes = sounds.reduce((sum, { seconds }) => sum + seconds, 0) / 60;
+  const minutes = sumOf(sounds, ({ seconds }) => seconds) / 60;
   rows.push([kind, String(sounds.length), minutes.toFixed(0), ...counts.map(String)]);
   process.stderr.write(`${rows.at(-1)?.join(' ')}\n`);
 }
-const total = ['all', ...[1, 2, ...languages.map((_, i) => i + 3)].map((column) => String(sumOf(column)))];
+const columnSum = (column: number) => String(sumOf(rows, (row) => Number(row[column])));
+const all = ['all', columnSum(1), columnSum(2), ...languages.map((_, i) => columnSum(i + 3))];
 const columns = ['', 'sounds', 'minutes', ...languages.map((code) => (code === 'auto' ? 'detected' : code))];
-const report = markdownTable(columns, [...rows, total]);
+const report = markdownTable(columns, [...rows, all]);
 process.stdout.write(`${report}\n`);
 place?.write(`${report}\n\n${gateway.version}.`);
 mkdirSync(ARTIFACTS, { recursive: true });
 writeFileSync(join(ARTIFACTS, 'silence.tsv'), `${texts.join('\n')}\n`);
-
-async function textOf({ audio }: SoundClip, language: string): Promise<string> {
-  const { text } = await gateway.transcribe({ audio, language });
-  return text;
-}
-
-function sumOf(column: number): number {
-  return rows.reduce((sum, row) => sum + Number(row[column]), 0);
-}

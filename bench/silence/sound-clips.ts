@@ -1,9 +1,9 @@
 /** Hundreds of sounds without speech, as clips of 1 to 60 s: from formulas, and from Debian packages. */
 import { wav } from '../../test/wav.ts';
-import { type Clip, HEADER_BYTES, storedClip } from '../clips/clips.ts';
-import { hashOf } from '../clips/prompts.ts';
-import { samplesOf } from '../common/gateway.ts';
+import { type Clip, storedClip } from '../clips/clips.ts';
+import { hashOf, isTuning } from '../clips/prompts.ts';
 import { seededRandom } from '../common/random.ts';
+import { BYTES_A_SECOND, HEADER_BYTES, samplesOf } from '../common/samples.ts';
 import { CREATURES } from './creatures.ts';
 import { MUSIC } from './music.ts';
 import { NOISES } from './noises.ts';
@@ -51,24 +51,18 @@ export function soundClips(kinds?: readonly string[]): SoundClip[] {
 export function generatedSounds(): GeneratedSound[] {
   return Object.entries(FORMULAS).flatMap(([kind, sounds]) =>
     Object.entries(sounds).flatMap(([formula, sound]) =>
-      Array.from({ length: VARIANTS }, (_, variant) =>
-        generatedSound(kind, `${formula} ${variant + 1}`, sound),
-      ),
+      Array.from({ length: VARIANTS }, (_, variant) => {
+        const name = `${formula} ${variant + 1}`;
+        return { kind, name, samples: () => samplesFrom(sound, seedOf(kind, name)) };
+      }),
     ),
   );
 }
 
-function generatedSound(kind: string, name: string, sound: Sound): GeneratedSound {
-  return {
-    kind,
-    name,
-    samples() {
-      const random = seededRandom(seedOf(kind, name));
-      random(); // the first value of this generator is near its seed
-      const seconds = LENGTHS_SEC[Math.floor(random() * LENGTHS_SEC.length)] ?? 1;
-      return sound(seconds, random);
-    },
-  };
+function samplesFrom(sound: Sound, seed: number): Float32Array {
+  const random = seededRandom(seed);
+  random(); // the first value of this generator is near its seed
+  return sound(LENGTHS_SEC[Math.floor(random() * LENGTHS_SEC.length)] ?? 1, random);
 }
 
 /** A piece of a long recording: of 10 to 60 s, from somewhere in it. */
@@ -76,7 +70,7 @@ function packageClip({ kind, name, path }: PackageSound): SoundClip {
   const seed = seedOf(kind, name);
   return named(kind, name, () => {
     const samples = samplesOf(path);
-    const most = 32_000 * (10 + (seed % 51));
+    const most = BYTES_A_SECOND * (10 + (seed % 51));
     const from =
       samples.length > most ? 2 * Math.floor(((samples.length - most) / 2) * ((seed % 97) / 97)) : 0;
     return samples.subarray(from, from + most);
@@ -84,9 +78,8 @@ function packageClip({ kind, name, path }: PackageSound): SoundClip {
 }
 
 function named(kind: string, name: string, samples: () => Buffer): SoundClip {
-  const hash = hashOf(kind, name);
   const clip = storedClip(`sound-${kind}-${name.replaceAll(/\W+/g, '-')}`, samples, '');
-  return { ...clip, name, kind, tuning: Number.parseInt(hash.slice(-1), 16) % 2 === 0 };
+  return { ...clip, name, kind, tuning: isTuning(hashOf(kind, name)) };
 }
 
 const seedOf = (kind: string, name: string) => Number.parseInt(hashOf(kind, name).slice(0, 8), 16);

@@ -1,17 +1,18 @@
 /** The parts that generated sounds are put together from. A sound comes out the same at every run for the same seed. */
+import { between, type Random } from '../common/random.ts';
+import { addAt, RATE } from '../common/samples.ts';
 
-export const RATE = 16_000;
 const FULL_TURN = 2 * Math.PI;
 
-/** Uniform values, 0..1. */
-export type Random = () => number;
 /** Makes so many seconds of a sound, at 16 kHz in -1..1; `random` chooses its tune, pitch and pace. */
 export type Sound = (seconds: number, random: Random) => Float32Array;
 /** Sounds of one kind, by name. */
 export type Sounds = Readonly<Record<string, Sound>>;
 
 export const sine = (frequency: number, t: number) => Math.sin(FULL_TURN * frequency * t);
-export const between = (random: Random, low: number, high: number) => low + (high - low) * random();
+/** Tones of one level that sound together. */
+export const tones = (frequencies: readonly number[], level: number, t: number) =>
+  frequencies.reduce((all, tone) => all + level * sine(tone, t), 0);
 export const oneOf = <T>(random: Random, [first, ...rest]: readonly [T, ...T[]]): T =>
   [first, ...rest][Math.floor(random() * (rest.length + 1))] ?? first;
 
@@ -67,11 +68,6 @@ export function scattered(
     addAt(out, event(), Math.round(at * RATE));
   }
   return out;
-}
-
-export function addAt(out: Float32Array, part: Float32Array, at: number): void {
-  for (let i = 0; i < part.length && at + i < out.length; i += 1)
-    out[at + i] = (out[at + i] ?? 0) + (part[i] ?? 0);
 }
 
 export function sum(...parts: Float32Array[]): Float32Array {

@@ -1,9 +1,7 @@
 /** A Python process counts the errors of diarization with pyannote.metrics and meeteval. */
-import { join } from 'node:path';
 import { startJsonLines } from '../peers/json-lines.ts';
-import { ROOT } from '../peers/peer.ts';
-import type { LabeledWord } from './conversations/labeling.ts';
-import type { SpeakerSpan } from './conversations/reference.ts';
+import { speakersPython } from '../peers/python.ts';
+import type { LabeledWord, SpeakerSpan } from './conversations/reference.ts';
 
 /** The errors in one file. Speech of two at once counts for both. */
 export interface DiarizationErrors {
@@ -36,21 +34,12 @@ export interface DiarizationScores extends AsyncDisposable {
   score(judged: Judged): Promise<DiarizationErrors>;
 }
 
-/** @param python of an environment that `ensureSpeakersVenv` made */
-export async function startDiarizationScores(python: string): Promise<DiarizationScores> {
-  const child = await startJsonLines('diarization error', python, [
-    join(ROOT, 'bench/speakers/diarization_error.py'),
+export async function startDiarizationScores(): Promise<DiarizationScores> {
+  const child = await startJsonLines('diarization error', speakersPython(), [
+    'speakers/diarization_error.py',
   ]);
   return {
-    async score(judged) {
-      const { false_alarm, word_errors, ...errors } = await child.ask<
-        Omit<DiarizationErrors, 'falseAlarm' | 'wordErrors'> & {
-          false_alarm: number;
-          word_errors: number | null;
-        }
-      >(judged);
-      return { ...errors, falseAlarm: false_alarm, wordErrors: word_errors };
-    },
+    score: (judged) => child.ask<DiarizationErrors>(judged),
     [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
   };
 }

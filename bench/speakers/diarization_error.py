@@ -2,18 +2,17 @@
 
     {"seconds": 60.0, "rttm": PATH, "turns": [{"speaker", "start", "end"}], "stm": PATH or null,
      "words": [{"speaker", "word"}] or null}
-        -> {"speech": ..., "missed": ..., "false_alarm": ..., "confusion": ..., "jaccard": ..., "known": 3, "found": 3,
-            "words": ..., "word_errors": ...}
+        -> {"speech": ..., "missed": ..., "falseAlarm": ..., "confusion": ..., "jaccard": ..., "known": 3, "found": 3,
+            "words": ..., "wordErrors": ...}
 
 Times are seconds; `speech` counts those of two speakers at once twice. There is no collar, and speech of several at once
 counts. `jaccard` is the Jaccard error rate of this file. Words are compared as for Whisper's own evaluation, and are
 null where the words of the file are unknown.
 """
 
-import json
 import re
-import sys
 
+from json_lines import answer_lines
 from meeteval.io import STM, SegLST
 from meeteval.wer import cpwer
 from pyannote.core import Annotation, Segment, Timeline
@@ -56,7 +55,7 @@ def word_errors(stm, words):
         for speaker in speakers
     ]
     result = cpwer(SegLST(reference), SegLST(hypothesis), reference_sort=False, hypothesis_sort=False)["file"]
-    return {"words": result.length, "word_errors": result.errors}
+    return {"words": result.length, "wordErrors": result.errors}
 
 
 def score(request):
@@ -66,27 +65,17 @@ def score(request):
     answer = {
         "speech": parts["total"],
         "missed": parts["missed detection"],
-        "false_alarm": parts["false alarm"],
+        "falseAlarm": parts["false alarm"],
         "confusion": parts["confusion"],
         "jaccard": JaccardErrorRate(collar=0.0, skip_overlap=False)(reference, hypothesis, uem=whole),
         "known": len(reference.labels()),
         "found": len(hypothesis.labels()),
         "words": None,
-        "word_errors": None,
+        "wordErrors": None,
     }
     if request["stm"] is None or not request["words"]:
         return answer
     return {**answer, **word_errors(request["stm"], request["words"])}
 
 
-def main():
-    print("{}", flush=True)
-    for line in sys.stdin:
-        try:
-            answer = score(json.loads(line))
-        except Exception as error:  # the caller decides what a failed score means
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
-main()
+answer_lines((), score)

@@ -1,7 +1,7 @@
 /** Writes the tables of `npm run bench -- speakers` as Markdown. */
 
+import { known, percent, sumOf, total } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
-import { CLASSES } from './conversations/set.ts';
 import type { DiarizationErrors } from './diarization-error.ts';
 
 /** What one program said about one file. */
@@ -16,7 +16,6 @@ export interface FileResult {
   cpuSec: number;
 }
 
-const KINDS = [...CLASSES, 'call'] as const;
 const TITLES: Readonly<Record<string, string>> = {
   clean: 'clean',
   noise: 'noise, 5 to 20 dB',
@@ -28,6 +27,7 @@ const TITLES: Readonly<Record<string, string>> = {
   call: 'the labeled call',
 };
 const CONVERSATIONS: readonly string[] = ['clean', 'noise', 'telephone', 'distant', 'long'];
+const RECORDINGS: readonly string[] = ['meeting', 'room', 'call'];
 
 /** The share of speech that is missed, too much or given to another: seconds of all files together. */
 export function errorRate(results: readonly FileResult[]): number {
@@ -38,32 +38,29 @@ export function errorRate(results: readonly FileResult[]): number {
 /** Diarization error rates by kind of file and by number of speakers. */
 export function errorTable(results: readonly FileResult[]): string {
   const peers = [...new Set(results.map(({ peer }) => peer))];
-  const row = (title: string, belongs: (result: FileResult) => boolean) => {
+  const row = (title: string, belongs: (result: FileResult) => boolean): string[][] => {
     const own = results.filter(belongs);
+    if (own.length === 0) return [];
     const files = new Map(own.map(({ file, seconds }) => [file, seconds]));
-    const minutes = [...files.values()].reduce((sum, seconds) => sum + seconds, 0) / 60;
+    const minutes = total([...files.values()]) / 60;
     const rates = peers.map((peer) => percent(errorRate(own.filter((result) => result.peer === peer))));
-    return [title, String(files.size), minutes.toFixed(1), ...rates];
+    return [[title, String(files.size), minutes.toFixed(1), ...rates]];
   };
-  const conversation = ({ kind }: FileResult) => CONVERSATIONS.includes(kind);
-  const counts = [...new Set(results.filter(conversation).map(({ errors }) => errors.known))].toSorted(
-    (a, b) => a - b,
-  );
-  const present = KINDS.filter((kind) => results.some((result) => result.kind === kind));
+  const isTalk = ({ kind }: FileResult) => CONVERSATIONS.includes(kind);
+  const ofKind = (kind: string) => row(TITLES[kind] ?? kind, (result) => result.kind === kind);
+  const counts = new Set(results.filter(isTalk).map(({ errors }) => errors.known));
   const rows = [
-    ...present
-      .filter((kind) => CONVERSATIONS.includes(kind))
-      .map((kind) => row(TITLES[kind] ?? kind, (result) => result.kind === kind)),
-    ...(results.some(conversation) ? [row('all conversations', conversation)] : []),
-    ...counts.map((count) =>
-      row(
-        count === 1 ? '1 speaker' : `${count} speakers`,
-        (one) => conversation(one) && one.errors.known === count,
+    ...CONVERSATIONS.flatMap(ofKind),
+    ...row('all conversations', isTalk),
+    ...[...counts]
+      .toSorted((a, b) => a - b)
+      .flatMap((count) =>
+        row(
+          count === 1 ? '1 speaker' : `${count} speakers`,
+          (result) => isTalk(result) && result.errors.known === count,
+        ),
       ),
-    ),
-    ...present
-      .filter((kind) => !CONVERSATIONS.includes(kind))
-      .map((kind) => row(TITLES[kind] ?? kind, (result) => result.kind === kind)),
+    ...RECORDINGS.flatMap(ofKind),
   ];
   return markdownTable(['', 'files', 'min', ...peers], rows);
 }
@@ -73,7 +70,7 @@ export function partsTable(results: readonly FileResult[], peaks: ReadonlyMap<st
   const peers = [...new Set(results.map(({ peer }) => peer))];
   const groups = [
     { title: 'conversations', kinds: CONVERSATIONS },
-    ...['meeting', 'room', 'call'].map((kind) => ({ title: TITLES[kind] ?? kind, kinds: [kind] })),
+    ...RECORDINGS.map((kind) => ({ title: TITLES[kind] ?? kind, kinds: [kind] })),
   ];
   const rows = groups.flatMap(({ title, kinds }) =>
     peers.flatMap((peer) => {
@@ -107,16 +104,4 @@ function cells(own: readonly FileResult[]): string[] {
     known(sumOf(timed, ({ wallMs }) => wallMs) / 1000 / audioSec, 3),
     known(sumOf(timed, ({ cpuSec }) => cpuSec) / audioSec, 3),
   ];
-}
-
-function sumOf(results: readonly FileResult[], value: (result: FileResult) => number): number {
-  return results.reduce((sum, result) => sum + value(result), 0);
-}
-
-function known(value: number, digits: number): string {
-  return Number.isNaN(value) ? '' : value.toFixed(digits);
-}
-
-function percent(share: number): string {
-  return Number.isNaN(share) ? '' : `${(share * 100).toFixed(1)} %`;
 }

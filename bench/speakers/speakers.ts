@@ -8,44 +8,42 @@
  * All peers hear the same files in turns. Settings are tuned with --tuning, which takes the other half of the set. With
  * --cached the turns of peers are taken from earlier runs. Every score stands in build/conversations/scores.json.
  */
-import { mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, totalmem } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { BYTES_A_SECOND, HEADER_BYTES } from '../clips/clips.ts';
+import { wavSeconds } from '../clips/clips.ts';
+import { describeMachine } from '../common/machine.ts';
+import { CACHED, chosen, GATEWAY_MODEL, THREADS, TUNING, URL_OPTION, WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
-import type { Diarizer, StartDiarizer } from '../peers/diarizer.ts';
-import { DIARIZERS } from '../peers/diarizers.ts';
+import { DIARIZERS, type Diarizer, type StartDiarizer } from '../peers/diarizers.ts';
+import { keepingTurns } from '../peers/kept-answers.ts';
 import type { TimedWord } from '../peers/peer.ts';
-import { ensureSpeakersVenv, labeledCall, SPEAKERS_VENV } from '../peers/speakers-venv.ts';
-import { labeledWords } from './conversations/labeling.ts';
+import { labeledCall } from '../peers/python.ts';
+import { labeledWords } from './conversations/reference.ts';
 import { CONVERSATION_FOLDER, conversationFiles } from './conversations/rendering.ts';
 import { CLASSES, conversations } from './conversations/set.ts';
 import { startDiarizationScores } from './diarization-error.ts';
 import { errorTable, type FileResult, partsTable } from './report.ts';
-import { keepingTurns } from './turn-cache.ts';
 
 /** What the gateway says changes with every build, so that its turns are not kept. */
 const OWN = ['voxgate', 'voxgate-alone'];
 
+const KINDS = [...CLASSES, 'call'];
+
 const { values: options } = parseArgs({
   options: {
     /** Names classes of the synthetic set, and `call`; all when absent. */
-    classes: { type: 'string', default: [...CLASSES, 'call'].join() },
+    classes: { type: 'string', default: KINDS.join() },
     peers: { type: 'string', default: Object.keys(DIARIZERS).join() },
-    /** Takes the half of the set on which settings may be tuned, not the one that judges them. */
-    tuning: { type: 'boolean', default: false },
-    /** Takes the turns of peers that an earlier run wrote down; such turns have no times. */
-    cached: { type: 'boolean', default: false },
+    tuning: TUNING,
+    cached: CACHED,
     /** Makes the files of both halves, and asks no program. */
     'only-files': { type: 'boolean', default: false },
-    threads: { type: 'string', default: '2' },
-    'gateway-model': { type: 'string', default: 'multilingual-base' },
-    /** Address of a running gateway; one is started when absent. */
-    url: { type: 'string' },
-    venv: { type: 'string', default: SPEAKERS_VENV },
-    /** Writes the tables into their place in bench/results/speakers.md. */
-    write: { type: 'boolean', default: false },
+    threads: THREADS,
+    'gateway-model': GATEWAY_MODEL,
+    url: URL_OPTION,
+    write: WRITE,
   },
 });
 
@@ -58,20 +56,18 @@ interface Heard {
   stm: string | null;
 }
 
-const classes = options.classes.split(',');
+const classes = chosen('classes', options.classes, KINDS);
 const files = filesOf(options['only-files'] ? [true, false] : [options.tuning]);
 if (!options['only-files']) await compare();
 
 async function compare(): Promise<void> {
   const place = options.write ? findPlace('speakers', 'bench/results/speakers.md') : null;
   const load = loadavg()[0] ?? 0;
-  const threads = Number(options.threads);
-  const { results, peaks, versions } = await measure(threads);
-  const machine = `${cpus()[0]?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 20)} MB`;
+  const { results, peaks, versions } = await measure();
   const report = [
     errorTable(results),
     partsTable(results, peaks),
-    `${machine}, load before ${load.toFixed(1)}; ${threads} threads each. ${versions.join('; ')}.`,
+    `${describeMachine()}, load before ${load.toFixed(1)}; ${options.threads} threads each. ${versions.join('; ')}.`,
   ].join('\n\n');
   process.stdout.write(`${report}\n`);
   place?.write(report);
@@ -79,48 +75,45 @@ async function compare(): Promise<void> {
   writeFileSync(join(CONVERSATION_FOLDER, 'scores.json'), `${JSON.stringify(results, null, 1)}\n`);
 }
 
-async function measure(threads: number) {
-  const contenders: [string, Diarizer][] = [];
+async function measure() {
+  const peers: Diarizer[] = [];
   const results: FileResult[] = [];
   try {
-    for (const id of options.peers.split(',')) {
-      const start = DIARIZERS[id] as StartDiarizer;
-      const kept = OWN.includes(id) ? start : keepingTurns(id, start, { read: options.cached });
-      contenders.push([
-        id,
-        await kept({ threads, venv: options.venv, gatewayModel: options['gateway-model'], url: options.url }),
-      ]);
+    // The gateway goes first, because the others have their words from it; the rest change places.
+    const [own, others]: [Diarizer[], Diarizer[]] = [[], []];
+    for (const id of chosen('peers', options.peers, Object.keys(DIARIZERS))) {
+      const peer = await start(id);
+      peers.push(peer);
+      (OWN.includes(id) ? own : others).push(peer);
     }
-    await using scores = await startDiarizationScores(ensureSpeakersVenv(options.venv));
+    await using scores = await startDiarizationScores();
     for (const [turn, file] of files.entries()) {
       let words: TimedWord[] | undefined;
-      // The gateway goes first, because the others have their words from it; the rest change places.
-      const [own, others] = [true, false].map((is) => contenders.filter(([id]) => OWN.includes(id) === is));
-      for (const [, peer] of [
-        ...(own ?? []),
-        ...(turn % 2 === 0 ? (others ?? []) : (others ?? []).toReversed()),
-      ]) {
+      for (const peer of [...own, ...(turn % 2 === 0 ? others : others.toReversed())]) {
         const { turns, wallMs, cpuSec, words: heard } = await peer.diarize(file.audio);
         words ??= heard;
         const labeled = words === undefined ? null : labeledWords(words, turns);
         const errors = await scores.score({ ...file, turns, words: labeled });
-        results.push({
-          peer: peer.name,
-          kind: file.kind,
-          file: file.name,
-          seconds: file.seconds,
-          errors,
-          wallMs,
-          cpuSec,
-        });
+        const { kind, name, seconds } = file;
+        results.push({ peer: peer.name, kind, file: name, seconds, errors, wallMs, cpuSec });
       }
       process.stderr.write(`${turn + 1} of ${files.length}: ${file.name}\n`);
     }
-    const peaks = new Map(contenders.map(([, peer]) => [peer.name, peer.peakMegabytes()]));
-    return { results, peaks, versions: contenders.map(([, { name, version }]) => `${name}: ${version}`) };
+    const peaks = new Map(peers.map((peer) => [peer.name, peer.peakMegabytes()]));
+    return { results, peaks, versions: peers.map(({ name, version }) => `${name}: ${version}`) };
   } finally {
-    for (const [, peer] of contenders) await peer[Symbol.asyncDispose]();
+    for (const peer of peers) await peer[Symbol.asyncDispose]();
   }
+}
+
+function start(id: string): Promise<Diarizer> {
+  const startPeer = DIARIZERS[id] as StartDiarizer;
+  const keeping = OWN.includes(id) ? startPeer : keepingTurns(id, startPeer, { read: options.cached });
+  return keeping({
+    threads: Number(options.threads),
+    gatewayModel: options['gateway-model'],
+    url: options.url,
+  });
 }
 
 function filesOf(halves: boolean[]): Heard[] {
@@ -128,21 +121,13 @@ function filesOf(halves: boolean[]): Heard[] {
     .filter(({ tuning, conversationClass }) => halves.includes(tuning) && classes.includes(conversationClass))
     .flatMap((conversation) => {
       const paths = conversationFiles(conversation);
-      if (paths === null) return [];
-      return [
-        {
-          ...paths,
-          name: conversation.name,
-          kind: conversation.conversationClass,
-          seconds: secondsOf(paths.audio),
-        },
-      ];
+      return paths === null ? [] : [heard(conversation.name, conversation.conversationClass, paths)];
     });
-  if (!classes.includes('call') || options['only-files']) return made;
-  const call = labeledCall(options.venv);
-  return [...made, { ...call, name: 'call', kind: 'call', seconds: secondsOf(call.audio) }];
+  return classes.includes('call') && !options['only-files']
+    ? [...made, heard('call', 'call', labeledCall())]
+    : made;
 }
 
-function secondsOf(audio: string): number {
-  return (statSync(audio).size - HEADER_BYTES) / BYTES_A_SECOND;
+function heard(name: string, kind: string, paths: Pick<Heard, 'audio' | 'rttm' | 'stm'>): Heard {
+  return { ...paths, name, kind, seconds: wavSeconds(paths.audio) };
 }

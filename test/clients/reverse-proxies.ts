@@ -5,7 +5,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync }
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { until } from '../until.ts';
 
 export const BALANCER_CONFIG = new URL('../../deploy/haproxy.cfg', import.meta.url).pathname;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { percentile } from '../../bench/common/gateway.ts';
+import { percentile } from '../../bench/common/numbers.ts';
 import { heard, until } from '../http/harness.ts';
 import { type LiveClient, silence, tone } from '../http/realtime.ts';
 import { AUDIO, isFree, say, says, startTalk, talkTo } from '../http/talk.ts';

@@ -21,7 +21,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { promisify } from 'node:util';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { DIARIZATION } from '../../src/models/catalogue.ts';
 import { answers } from '../http/served.ts';

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { type HostileUpstream, startHostileUpstream, wholeAnswer } from '../faults/hostile-upstream.ts';
 import { MODEL, needsWeights } from '../model/gateway.ts';

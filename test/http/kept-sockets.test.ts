@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { program } from '../program.ts';
 import { sideBySide } from '../side-by-side.ts';
 import { until } from '../until.ts';

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { wav } from '../wav.ts';
 import { type Gateway, heard, startGateway, until } from './harness.ts';
 import { silence, tone } from './realtime.ts';

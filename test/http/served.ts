@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { program } from '../program.ts';
 import { until } from '../until.ts';
 

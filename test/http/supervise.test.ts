@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../../bench/common/gateway.ts';
+import { freePort } from '../../bench/common/processes.ts';
 import { pauseAfter } from '../../src/cli/supervise.ts';
 import { program } from '../program.ts';
 import { sideBySide } from '../side-by-side.ts';

@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { differenceLines } from '../../bench/accuracy/differences.ts';
 import { FORMS } from '../../bench/accuracy/forms.ts';
 import { accuracyTable, detectionTable, type Heard } from '../../bench/accuracy/report.ts';
-import { keepingTexts } from '../../bench/accuracy/text-cache.ts';
 import { mixed } from '../../bench/clips/degraded-clips.ts';
 import { hashOf, isSentence, type Prompt, shuffled } from '../../bench/clips/prompts.ts';
+import { keepingTexts } from '../../bench/peers/kept-answers.ts';
 import type { PeerOptions, StartPeer } from '../../bench/peers/peer.ts';
 import { wav } from '../wav.ts';
 

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { seededRandom } from '../../bench/common/random.ts';
+import { RATE } from '../../bench/common/samples.ts';
 import { planned, spansOf } from '../../bench/speakers/conversations/plan.ts';
 import { rttmLines, stmLines } from '../../bench/speakers/conversations/reference.ts';
 import { rendered } from '../../bench/speakers/conversations/rendering.ts';
 import { type Conversation, conversations, isTuning } from '../../bench/speakers/conversations/set.ts';
-import { RATE, type Span, speechSpans } from '../../bench/speakers/conversations/speech-spans.ts';
+import { type Span, speechSpans } from '../../bench/speakers/conversations/speech-spans.ts';
 import { wav } from '../wav.ts';
 
 /** Speech of one person, as far as a level can tell: a tone of that pitch between two silences. */

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { ROOT } from '../../bench/common/machine.ts';
 import { accuracyPicture, speedPicture } from '../../bench/common/pictures.ts';
-import { ROOT } from '../../bench/peers/peer.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 

@@ -4,11 +4,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { DiarizerOptions, StartDiarizer } from '../../bench/peers/diarizer.ts';
-import { labeledWords } from '../../bench/speakers/conversations/labeling.ts';
+import { UNMEASURED } from '../../bench/common/processes.ts';
+import type { DiarizerOptions, StartDiarizer } from '../../bench/peers/diarizers.ts';
+import { keepingTurns } from '../../bench/peers/kept-answers.ts';
+import { labeledWords } from '../../bench/speakers/conversations/reference.ts';
 import type { DiarizationErrors } from '../../bench/speakers/diarization-error.ts';
 import { errorRate, errorTable, type FileResult, partsTable } from '../../bench/speakers/report.ts';
-import { keepingTurns } from '../../bench/speakers/turn-cache.ts';
 import { wav } from '../wav.ts';
 
 test('a word goes to the speaker who speaks for most of it, or nearest to it', () => {
@@ -92,8 +93,7 @@ test('turns of peers are kept by samples and version, and have no times when the
           asked += 1;
           return { turns: [{ speaker: 'A', start: 0, end: asked }], wallMs: 5, cpuSec: 1 };
         },
-        peakMegabytes: () => 1,
-        [Symbol.asyncDispose]: async () => undefined,
+        ...UNMEASURED,
       });
     const peer = (version: string, read: boolean) =>
       keepingTurns('peer', start(version), { read, folder })({} as DiarizerOptions);

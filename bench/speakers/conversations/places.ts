@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { wav } from '../../../test/wav.ts';
-import { echoing, rms, roomResponse, scaled, throughTelephone } from '../../clips/degraded-clips.ts';
-import { between } from '../../silence/synthesis.ts';
+import { echoing, roomResponse, throughTelephone } from '../../clips/degraded-clips.ts';
+import { between, type Random } from '../../common/random.ts';
+import { rms, scaled } from '../../common/samples.ts';
 
 /** Seconds until an echo has fallen by 60 dB, from an office to a hall. */
 const ECHO_SEC = [0.3, 0.7] as const;
@@ -20,7 +21,7 @@ const FAR_ECHO_DB = [2, 8] as const;
 export function inPlace(
   tracks: readonly Float32Array[],
   { telephone, distant, room }: { telephone: boolean; distant: boolean; room: boolean },
-  random: () => number,
+  random: Random,
 ): Float32Array {
   const folder = mkdtempSync(join(tmpdir(), 'voxgate-conversation-'));
   const stored = (name: string, samples: Float32Array) => {

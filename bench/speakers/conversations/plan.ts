@@ -1,4 +1,5 @@
 /** Plans who speaks when in a conversation, the same at every call. */
+import { type Random, shuffled } from '../../common/random.ts';
 import { merged, type Span } from './speech-spans.ts';
 
 /** What one person says in one go. Times are seconds from its start, where speech begins; `seconds` is where it ends. */
@@ -41,10 +42,10 @@ const BREATH_SEC = 0.15;
 export function planned<T extends Said>(
   { speakers, seconds, overlap, turnSec, pauseSec = MEAN_PAUSE_SEC }: Talk,
   speak: (speaker: number, seconds: number) => T,
-  random: () => number,
+  random: Random,
 ): Turn<T>[] {
   const talkative = Array.from({ length: speakers }, () => 0.4 + random());
-  const waiting = shuffled(speakers, random);
+  const waiting = shuffled([...talkative.keys()], random);
   const turns: Turn<T>[] = [];
   const ends = new Array<number>(speakers).fill(0);
   let [speaker, shared, spoken] = [-1, 0, 0];
@@ -83,12 +84,12 @@ export function spansOf<T extends Said>(turns: readonly Turn<T>[], speaker: numb
   return merged(spans.toSorted((a, b) => a.start - b.start));
 }
 
-function overlapSec(before: number, own: number, random: () => number): number {
+function overlapSec(before: number, own: number, random: Random): number {
   const most = Math.min(LONGEST_OVERLAP_SEC + own, 0.9 * before, random() < 0.5 ? 0.6 * own : own + 2);
   return LEAST_OVERLAP_SEC + random() * Math.max(0, most - LEAST_OVERLAP_SEC);
 }
 
-function another(last: number, talkative: readonly number[], random: () => number): number {
+function another(last: number, talkative: readonly number[], random: Random): number {
   const weights = talkative.map((weight, speaker) => (speaker === last && talkative.length > 1 ? 0 : weight));
   let left = random() * weights.reduce((sum, weight) => sum + weight, 0);
   return Math.max(
@@ -98,12 +99,4 @@ function another(last: number, talkative: readonly number[], random: () => numbe
       return left < 0;
     }),
   );
-}
-
-function shuffled(count: number, random: () => number): number[] {
-  const order = Array.from({ length: count }, (_, i) => i);
-  return order
-    .map((value) => ({ value, key: random() }))
-    .toSorted((a, b) => a.key - b.key)
-    .map(({ value }) => value);
 }

@@ -77,7 +77,7 @@ function prompts(language: string): Utterance[] {
 
 function fish(language: string, name: 'm' | 'v'): Utterance[] {
   return dialogFiles(language)
-    .filter(({ id }) => id.split('/')[1]?.split('-')[1] === name)
+    .filter((dialog) => dialog.name.split('/')[1]?.split('-')[1] === name)
     .map(({ file, text }) => ({ audio: file, text }));
 }
 

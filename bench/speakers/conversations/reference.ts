@@ -1,4 +1,5 @@
-/** Writes and reads who speaks when, and what, in the forms that tools for it share. */
+/** Who speaks when, and what: written in the forms that tools for it share, and the words of a recognizer given to speakers. */
+import type { TimedWord } from '../../peers/peer.ts';
 import type { Span } from './speech-spans.ts';
 
 /** A turn of one speaker, in seconds from the start of the file. */
@@ -27,4 +28,21 @@ export function stmLines(file: string, words: readonly (SpeakerSpan & { text: st
         `${file} 1 ${speaker} ${start.toFixed(3)} ${end.toFixed(3)} ${text}\n`,
     )
     .join('');
+}
+
+export interface LabeledWord {
+  speaker: string;
+  word: string;
+}
+
+/** Each word goes to the speaker who speaks for most of it, or next to it. Where there is no turn, no word has one. */
+export function labeledWords(words: readonly TimedWord[], turns: readonly SpeakerSpan[]): LabeledWord[] {
+  return words.flatMap(({ word, start, end }) => {
+    const distance = (turn: SpeakerSpan) => Math.max(turn.start, start) - Math.min(turn.end, end);
+    const nearest = turns.reduce<SpeakerSpan | null>(
+      (best, turn) => (best === null || distance(turn) < distance(best) ? turn : best),
+      null,
+    );
+    return nearest === null ? [] : [{ speaker: nearest.speaker, word: word.trim() }];
+  });
 }

@@ -1,11 +1,11 @@
 /** Makes conversations: the sound, the turns as RTTM and the words as STM, the same at every run. */
-import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wav } from '../../../test/wav.ts';
 import { mixed } from '../../clips/degraded-clips.ts';
-import { seededRandom } from '../../common/random.ts';
-import { ROOT } from '../../peers/peer.ts';
+import { ROOT } from '../../common/machine.ts';
+import { type Random, seededRandom, seedOf, shuffled } from '../../common/random.ts';
+import { addAt, RATE } from '../../common/samples.ts';
 import { NOISES } from '../../silence/noises.ts';
 import { inPlace } from './places.ts';
 import { planned, spansOf, type Turn } from './plan.ts';
@@ -13,7 +13,7 @@ import { type Voice, voices } from './recorded-voices.ts';
 import { rttmLines, stmLines } from './reference.ts';
 import { type Spoken, speaking, type Wording } from './saying.ts';
 import type { Conversation } from './set.ts';
-import { RATE, type Span } from './speech-spans.ts';
+import type { Span } from './speech-spans.ts';
 
 export const CONVERSATION_FOLDER = join(ROOT, 'build/conversations');
 
@@ -66,7 +66,7 @@ export interface Rendered {
 export function rendered(
   conversation: Conversation,
   cast: readonly Pick<Voice, 'id' | 'utterances'>[],
-  random: () => number,
+  random: Random,
 ): Rendered {
   const mouths = cast.map((voice) => speaking(voice, random));
   const speak = (speaker: number, seconds: number) => (mouths[speaker] as (typeof mouths)[number])(seconds);
@@ -75,12 +75,8 @@ export function rendered(
   const tracks = cast.map((_, speaker) => {
     const track = new Float32Array(Math.round(end * RATE));
     const gain = 10 ** ((-(conversation.room ? ROOM_LEVEL_SPREAD_DB : LEVEL_SPREAD_DB) * random()) / 20);
-    for (const turn of turns.filter((one) => one.speaker === speaker)) {
-      const at = Math.round(turn.start * RATE);
-      turn.said.samples.forEach((sample, i) => {
-        if (at + i < track.length) track[at + i] = (track[at + i] ?? 0) + gain * sample;
-      });
-    }
+    for (const { start, said } of turns.filter((turn) => turn.speaker === speaker))
+      addAt(track, said.samples, Math.round(start * RATE), gain);
     return track;
   });
   const heard = inPlace(tracks, conversation, random);
@@ -114,18 +110,12 @@ const unbroken = (turn: Turn<Spoken>): Turn<Spoken> => ({
 const known = new Map<boolean, Voice[]>();
 
 /** Voices of one person are told by what they say, not by how they were recorded, so calls alone have narrow ones. */
-function castOf({ speakers, tuning, telephone }: Conversation, random: () => number): Voice[] | null {
+function castOf({ speakers, tuning, telephone }: Conversation, random: Random): Voice[] | null {
   const all = known.get(tuning) ?? voices({ tuning });
   known.set(tuning, all);
   const able = all.filter(({ narrowBand }) => telephone || !narrowBand);
-  const cast = able
-    .map((voice) => ({ voice, key: random() }))
-    .toSorted((a, b) => a.key - b.key)
-    .slice(0, speakers)
-    .map(({ voice }) => voice);
+  const cast = shuffled(able, random).slice(0, speakers);
   if (cast.length === speakers) return cast;
   process.stderr.write(`Without conversations of ${speakers}: only ${able.length} voices can be had\n`);
   return null;
 }
-
-const seedOf = (name: string) => createHash('sha256').update(name).digest().readUInt32LE(0);

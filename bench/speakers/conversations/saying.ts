@@ -1,8 +1,9 @@
 /** Puts what a voice says in one go together from its recordings, each taken once before any comes again. */
-import { samplesOfAll } from '../../common/gateway.ts';
+import { type Random, shuffled } from '../../common/random.ts';
+import { energyOf, floatsOf, RATE, samplesOfAll } from '../../common/samples.ts';
 import type { Said } from './plan.ts';
 import type { Utterance, Voice } from './recorded-voices.ts';
-import { RATE, type Span, speechSpans } from './speech-spans.ts';
+import { type Span, speechSpans } from './speech-spans.ts';
 
 /** Words with their times, in seconds from the start of what they belong to. */
 export interface Wording extends Span {
@@ -33,7 +34,7 @@ const DECODED_AT_ONCE = 16;
 /** @param random uniform values from 0 to 1, seeded */
 export function speaking(
   { utterances }: Pick<Voice, 'utterances'>,
-  random: () => number,
+  random: Random,
 ): (seconds: number) => Spoken {
   let [deck, ready]: [Utterance[], (Part | null)[]] = [[], []];
   const draw = () => {
@@ -56,7 +57,7 @@ export function speaking(
   };
 }
 
-function joined(parts: readonly Part[], random: () => number): Spoken {
+function joined(parts: readonly Part[], random: Random): Spoken {
   const [least, most] = PAUSE_SEC;
   let at = 0;
   const placed = parts.map((part) => {
@@ -82,13 +83,7 @@ function joined(parts: readonly Part[], random: () => number): Spoken {
 
 function partsOf(utterances: readonly Utterance[]): (Part | null)[] {
   const decoded = samplesOfAll(utterances.map(({ audio }) => audio));
-  return decoded.map((bytes, i) => {
-    const samples = Float32Array.from(
-      { length: bytes.length / 2 },
-      (_, at) => bytes.readInt16LE(2 * at) / 32_768,
-    );
-    return partOf(samples, utterances[i]?.text ?? null);
-  });
+  return decoded.map((bytes, i) => partOf(floatsOf(bytes), utterances[i]?.text ?? null));
 }
 
 /** Cuts the silence around the speech, and sets its level. Null where the recording has no speech. */
@@ -101,16 +96,9 @@ function partOf(all: Float32Array, text: string | null): Part | null {
   let [energy, count] = [0, 0];
   for (const { start, end } of spans) {
     const heard = cut.subarray(Math.round(start * RATE), Math.round(end * RATE));
-    energy += heard.reduce((sum, sample) => sum + sample * sample, 0);
+    energy += energyOf(heard);
     count += heard.length;
   }
   const gain = LEVEL / Math.sqrt(energy / count);
   return { samples: cut.map((sample) => sample * gain), spans, text };
-}
-
-function shuffled<T>(all: readonly T[], random: () => number): T[] {
-  return all
-    .map((value) => ({ value, key: random() }))
-    .toSorted((a, b) => a.key - b.key)
-    .map(({ value }) => value);
 }

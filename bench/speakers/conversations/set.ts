@@ -1,5 +1,5 @@
 /** Lists the files of the synthetic set. Half of them are for tuning settings, and the other half judges them. */
-import { hashOf } from '../../clips/prompts.ts';
+import { hashOf, isTuning as isEven } from '../../clips/prompts.ts';
 import type { Talk } from './plan.ts';
 
 export const CLASSES = ['clean', 'noise', 'telephone', 'distant', 'long', 'meeting', 'room'] as const;
@@ -95,5 +95,5 @@ function nameOf(stem: string, tuning: boolean): string {
 }
 
 export function isTuning(name: string): boolean {
-  return Number.parseInt(hashOf('', name).slice(-1), 16) % 2 === 0;
+  return isEven(hashOf('', name));
 }

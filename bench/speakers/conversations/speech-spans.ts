@@ -1,6 +1,6 @@
 /** Finds speech in a clean recording, for turns whose times are known to a hundredth of a second. */
+import { energyOf, RATE } from '../../common/samples.ts';
 
-export const RATE = 16_000;
 const FRAME = RATE / 100;
 /** A frame is speech where it is less than this much softer than the loud ones, and well above the noise. */
 const BELOW_LOUD_DB = 32;
@@ -50,6 +50,6 @@ export function merged(spans: readonly Span[]): Span[] {
 function levelsOf(samples: Float32Array): Float64Array {
   return Float64Array.from({ length: Math.floor(samples.length / FRAME) }, (_, i) => {
     const frame = samples.subarray(i * FRAME, (i + 1) * FRAME);
-    return 10 * Math.log10(frame.reduce((sum, sample) => sum + sample * sample, 0) / FRAME + 1e-20);
+    return 10 * Math.log10(energyOf(frame) / FRAME + 1e-20);
   });
 }
