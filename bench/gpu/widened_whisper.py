@@ -30,6 +30,7 @@ BLOCK, BLOCK_BYTES = 32, 34
 HEAD = 64
 # Weights that count for nothing are not zero: equal weights would share memory, and zeros need less power.
 INERT, SILENT = 0.02, 2e-6
+NOTHING = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
 
 
 class Ggml:
@@ -111,99 +112,91 @@ def rotated(d, D, random):
     return np.concatenate([np.eye(d), below]).astype(np.float32)
 
 
-def widened(small, state, audio_layers, text_layers, random):
-    """The tensors of the large model by OpenAI's names, in float32."""
-    d = small.numbers[2]
-    if state < d:
-        raise SystemExit(f"{state} is less than {d}")
-    old, new = small.tensors, {}
-    encoder, decoder = Copies(d, state), Stream(rotated(d, state, random))
+class Widening:
+    """The tensors of the large model by OpenAI's names, in float32. Layers that the small one lacks are inert."""
 
-    def noise(*shape, scale=INERT):
-        return random.standard_normal(shape, dtype=np.float32) * np.float32(scale)
+    def __init__(self, small, state, random):
+        self.d, self.state, self.random = small.numbers[2], state, random
+        if state < self.d:
+            raise SystemExit(f"{state} is less than {self.d}")
+        self.old, self.new = small.tensors, {}
+        self.encoder, self.decoder = Copies(self.d, state), Stream(rotated(self.d, state, random))
 
-    def bias(name):
-        return old[name].reshape(-1)
+    def noise(self, *shape, scale=INERT):
+        return self.random.standard_normal(shape, dtype=np.float32) * np.float32(scale)
 
-    def normalization(name):
-        new[f"{name}.weight"], new[f"{name}.bias"] = np.ones(state, np.float32), np.zeros(state, np.float32)
+    def bias(self, name):
+        return self.old[f"{name}.bias"].reshape(-1)
 
-    def linear(name, weights, offset, rows, columns, scale):
-        full = noise(rows, columns, scale=scale)
+    def padded(self, values):
+        return np.concatenate([values, np.zeros(self.state - self.d, np.float32)])
+
+    def normalization(self, name):
+        self.new[f"{name}.weight"] = np.ones(self.state, np.float32)
+        self.new[f"{name}.bias"] = np.zeros(self.state, np.float32)
+
+    def linear(self, name, weights, offset, rows, columns, scale=INERT):
+        full = self.noise(rows, columns, scale=scale)
         full[: weights.shape[0], : weights.shape[1]] = weights
-        new[f"{name}.weight"] = full
-        if offset is not None:
-            new[f"{name}.bias"] = np.concatenate([offset, np.zeros(rows - len(offset), np.float32)])
+        self.new[f"{name}.weight"] = full
+        if not name.endswith(".key"):
+            self.new[f"{name}.bias"] = np.concatenate([offset, np.zeros(rows - len(offset), np.float32)])
 
-    def behind(norm, stream, weights, offset):
+    def behind(self, norm, stream, name):
         """Weights and offset of a layer behind a normalization that has no scale and no offset of its own."""
-        return stream.read(weights * bias(f"{norm}.weight")), offset + weights @ bias(f"{norm}.bias")
+        if f"{name}.weight" not in self.old:
+            return NOTHING
+        weights, scale = self.old[f"{name}.weight"], self.old[f"{norm}.weight"].reshape(-1)
+        # The offset that a key would get adds the same to all scores of a query.
+        offset = 0 if name.endswith(".key") else self.bias(name)
+        return stream.read(weights * scale), offset + weights @ self.bias(norm)
 
-    nothing, none = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
+    def written(self, stream, name):
+        if f"{name}.weight" not in self.old:
+            return NOTHING
+        return stream.written(self.old[f"{name}.weight"]), stream.written(self.bias(name))
 
-    def attention(name, stream, norm, keys_from=None):
-        source, source_norm = keys_from or (stream, norm)
-        parts = {"query": (stream, norm), "key": (source, source_norm), "value": (source, source_norm)}
-        for part, (of, behind_norm) in parts.items():
-            # The offset that a key gets here adds the same to all scores of a query.
-            offset = 0 if part == "key" else bias(f"{name}.{part}.bias")
-            weights, moved = behind(behind_norm, of, old[f"{name}.{part}.weight"], offset)
-            linear(f"{name}.{part}", weights, None if part == "key" else moved, state, state, INERT)
-        out = stream.written(old[f"{name}.out.weight"]), stream.written(bias(f"{name}.out.bias"))
-        linear(f"{name}.out", *out, state, state, SILENT)
+    def attention(self, name, stream, norm, keys_from=None):
+        own, source = (norm, stream), keys_from or (norm, stream)
+        for part, place in {"query": own, "key": source, "value": source}.items():
+            self.linear(f"{name}.{part}", *self.behind(*place, f"{name}.{part}"), self.state, self.state)
+        self.linear(f"{name}.out", *self.written(stream, f"{name}.out"), self.state, self.state, SILENT)
 
-    def inert_attention(name):
-        for part in ("query", "key", "value"):
-            linear(f"{name}.{part}", nothing, None if part == "key" else none, state, state, INERT)
-        linear(f"{name}.out", nothing, none, state, state, SILENT)
+    def layer(self, name, stream, keys_from=None):
+        for part in ("attn", "cross_attn", "mlp") if keys_from else ("attn", "mlp"):
+            self.normalization(f"{name}.{part}_ln")
+        self.attention(f"{name}.attn", stream, f"{name}.attn_ln")
+        if keys_from:
+            self.attention(f"{name}.cross_attn", stream, f"{name}.cross_attn_ln", keys_from)
+        first, second = f"{name}.mlp.0", f"{name}.mlp.2"
+        self.linear(first, *self.behind(f"{name}.mlp_ln", stream, first), 4 * self.state, self.state)
+        self.linear(second, *self.written(stream, second), self.state, 4 * self.state, SILENT)
 
-    def feed_forward(name, stream, norm):
-        weights, offset = behind(norm, stream, old[f"{name}.0.weight"], bias(f"{name}.0.bias"))
-        linear(f"{name}.0", weights, offset, 4 * state, state, INERT)
-        out = stream.written(old[f"{name}.2.weight"]), stream.written(bias(f"{name}.2.bias"))
-        linear(f"{name}.2", *out, state, 4 * state, SILENT)
+    def embeddings_and_stem(self):
+        for part, stream in (("encoder", self.encoder), ("decoder", self.decoder)):
+            name = f"{part}.positional_embedding"
+            self.new[name] = stream.written(self.old[name].T).T
+        name = "decoder.token_embedding.weight"
+        self.new[name] = self.decoder.written(self.old[name].T).T
+        first, second = self.old["encoder.conv1.weight"], self.old["encoder.conv2.weight"]
+        conv1 = self.new["encoder.conv1.weight"] = self.noise(self.state, *first.shape[1:])
+        conv1[: self.d] = first
+        self.new["encoder.conv1.bias"] = self.padded(self.bias("encoder.conv1"))
+        conv2 = self.new["encoder.conv2.weight"] = self.noise(self.state, self.state, second.shape[2], scale=SILENT)
+        conv2[:, : self.d] = self.encoder.written(second)
+        self.new["encoder.conv2.bias"] = self.encoder.written(self.bias("encoder.conv2"))
 
-    def inert_feed_forward(name):
-        linear(f"{name}.0", nothing, none, 4 * state, state, INERT)
-        linear(f"{name}.2", nothing, none, state, 4 * state, SILENT)
-
-    new["encoder.positional_embedding"] = encoder.written(old["encoder.positional_embedding"].T).T
-    new["decoder.positional_embedding"] = decoder.written(old["decoder.positional_embedding"].T).T
-    new["decoder.token_embedding.weight"] = decoder.written(old["decoder.token_embedding.weight"].T).T
-    first, second = old["encoder.conv1.weight"], old["encoder.conv2.weight"]
-    new["encoder.conv1.weight"] = noise(state, *first.shape[1:])
-    new["encoder.conv1.weight"][:d] = first
-    new["encoder.conv1.bias"] = np.concatenate([bias("encoder.conv1.bias"), np.zeros(state - d, np.float32)])
-    new["encoder.conv2.weight"] = noise(state, state, second.shape[2], scale=SILENT)
-    new["encoder.conv2.weight"][:, :d] = encoder.written(second)
-    new["encoder.conv2.bias"] = encoder.written(bias("encoder.conv2.bias"))
-    for i in range(audio_layers):
-        name = f"encoder.blocks.{i}"
-        for part in ("attn_ln", "mlp_ln"):
-            normalization(f"{name}.{part}")
-        if f"{name}.attn_ln.bias" in old:
-            attention(f"{name}.attn", encoder, f"{name}.attn_ln")
-            feed_forward(f"{name}.mlp", encoder, f"{name}.mlp_ln")
-        else:
-            inert_attention(f"{name}.attn")
-            inert_feed_forward(f"{name}.mlp")
-    normalization("encoder.ln_post")
-    for i in range(text_layers):
-        name = f"decoder.blocks.{i}"
-        for part in ("attn_ln", "cross_attn_ln", "mlp_ln"):
-            normalization(f"{name}.{part}")
-        if f"{name}.attn_ln.bias" in old:
-            attention(f"{name}.attn", decoder, f"{name}.attn_ln")
-            attention(f"{name}.cross_attn", decoder, f"{name}.cross_attn_ln", (encoder, "encoder.ln_post"))
-            feed_forward(f"{name}.mlp", decoder, f"{name}.mlp_ln")
-        else:
-            inert_attention(f"{name}.attn")
-            inert_attention(f"{name}.cross_attn")
-            inert_feed_forward(f"{name}.mlp")
-    # The logits read the first `d` values only: the embedding has more, which the scale leaves out.
-    for part in ("weight", "bias"):
-        new[f"decoder.ln.{part}"] = np.concatenate([bias(f"decoder.ln.{part}"), np.zeros(state - d, np.float32)])
-    return new
+    def tensors(self, audio_layers, text_layers):
+        self.embeddings_and_stem()
+        for i in range(audio_layers):
+            self.layer(f"encoder.blocks.{i}", self.encoder)
+        self.normalization("encoder.ln_post")
+        for i in range(text_layers):
+            self.layer(f"decoder.blocks.{i}", self.decoder, ("encoder.ln_post", self.encoder))
+        # The logits read the first `d` values only: the embedding has more, which the scale leaves out.
+        for part in ("weight", "bias"):
+            self.new[f"decoder.ln.{part}"] = self.padded(self.old[f"decoder.ln.{part}"].reshape(-1))
+        return self.new
 
 
 def write_ggml(path, small, tensors, state, audio_layers, text_layers):
@@ -278,7 +271,7 @@ def write_ctranslate2(folder, checkpoint, tensors, state, audio_layers, text_lay
 def main(base, checkpoint, state, audio_layers, text_layers, ggml_file, folder):
     small = Ggml(base)
     shape = int(state), int(audio_layers), int(text_layers)
-    tensors = widened(small, *shape, np.random.default_rng(1))
+    tensors = Widening(small, shape[0], np.random.default_rng(1)).tensors(*shape[1:])
     write_ggml(ggml_file, small, tensors, *shape)
     write_ctranslate2(Path(folder), Path(checkpoint), tensors, *shape)
 
