@@ -41,7 +41,8 @@ export async function measure(
   const contenders: Contender[] = [];
   try {
     for (const [id, start] of peers) {
-      const outcome = emptyOutcome(id);
+      const unknown = { cpuSecPerPass: Number.NaN, peakMegabytes: Number.NaN };
+      const outcome: Outcome = { id, name: id, version: '', runs: [], ...unknown, failure: null };
       outcomes.push(outcome);
       await orFailure(outcome, async () => {
         const peer = await start(options);
@@ -109,16 +110,4 @@ function checkLength({ clips }: ClipClass, { maxSec = Number.POSITIVE_INFINITY }
   if (clips.some(({ seconds }) => seconds > maxSec)) {
     throw new Error(`it takes at most ${maxSec} s in one call`);
   }
-}
-
-function emptyOutcome(id: string): Outcome {
-  return {
-    id,
-    name: id,
-    version: '',
-    runs: [],
-    cpuSecPerPass: Number.NaN,
-    peakMegabytes: Number.NaN,
-    failure: null,
-  };
 }

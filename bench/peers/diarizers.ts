@@ -37,7 +37,7 @@ export const DIARIZERS: Readonly<Record<string, StartDiarizer>> = {
 };
 
 async function startPython(name: string, script: string, { threads }: DiarizerOptions): Promise<Diarizer> {
-  const child = await startJsonLines(name, speakersPython(), [`peers/${script}`, '--threads', threads]);
+  const child = await startJsonLines(name, speakersPython(), [`peers/${script}`, threads]);
   const versions = Object.entries(child.hello).map(([library, version]) =>
     library === name ? version : `${library} ${version}`,
   );

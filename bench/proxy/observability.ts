@@ -6,21 +6,26 @@
  *   npm run bench -- observability [--rounds 10 --requests 1000]
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { listening } from '../../test/local-server.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median } from '../common/numbers.ts';
-import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '10' }, requests: { type: 'string', default: '1000' } },
 });
 const requests = Number(values.requests);
 const logs = mkdtempSync(join(tmpdir(), 'voxgate-bench-logs-'));
-const upstream = await startUpstream((_, res) => res.end('{"choices":[]}'));
-const shared = { SVC_LLM_BACKEND_URL: upstream, SVC_OBS_LOG_DIR: logs };
+await using upstream = await listening(
+  createServer((req, res) => {
+    req.resume();
+    req.on('end', () => res.end('{"choices":[]}'));
+  }),
+);
+const shared = { SVC_LLM_BACKEND_URL: upstream.base, SVC_OBS_LOG_DIR: logs };
 await using on = await startGatewayProcess(shared);
 await using off = await startGatewayProcess({
   ...shared,

@@ -11,15 +11,15 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { listening } from '../../test/local-server.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median, percentile } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
 import { answers, freePort, measured } from '../common/processes.ts';
-import { startUpstream } from './upstream.ts';
 
 const { values } = parseArgs({
   options: {
@@ -34,16 +34,21 @@ const bytes = Math.round(Number(values.gigabytes) * 1024 ** 3);
 const BLOCK = Buffer.alloc(64 * 1024, 'x');
 const PATH = '/v1/audio/speech';
 
-const upstream = await startUpstream((req, res) => {
-  const size = Number(/download=(\d+)/.exec(req.url ?? '')?.[1] ?? 0);
-  if (size === 0) return res.end('{"ok":true}');
-  res.setHeader('Content-Length', size);
-  return pour(res, size);
-});
-await using gateway = await startGatewayProcess({ SVC_TTS_UPSTREAM_URL: upstream });
-await using nginx = await startNginx(upstream);
+await using upstream = await listening(
+  createServer((req, res) => {
+    const size = Number(/download=(\d+)/.exec(req.url ?? '')?.[1] ?? 0);
+    req.resume();
+    req.on('end', () => {
+      if (size === 0) return res.end('{"ok":true}');
+      res.setHeader('Content-Length', size);
+      return pour(res, size);
+    });
+  }),
+);
+await using gateway = await startGatewayProcess({ SVC_TTS_UPSTREAM_URL: upstream.base });
+await using nginx = await startNginx(upstream.base);
 const ways = [
-  { name: 'direct', base: upstream },
+  { name: 'direct', base: upstream.base },
   { name: 'voxgate', base: gateway.base },
   ...(nginx === null ? [] : [{ name: 'nginx', base: nginx.base }]),
 ].map((way) => ({ ...way, latencyMs: [] as number[], down: [] as number[], up: [] as number[] }));

@@ -80,7 +80,10 @@ const SHORT: Readonly<Record<string, ShortForm>> = {
     writes: 'bench/results/time.md',
   },
   'npm run bench -- overhead': { options: '--rounds 2', prints: /^2 rounds: .* ms/m },
-  'npm run bench -- proxy': { options: '--rounds 1 --requests 20 --gigabytes 0.02', prints: /^\| nginx \|/m },
+  'npm run bench -- proxy': {
+    options: '--rounds 1 --requests 20 --gigabytes 0.02',
+    prints: /^\| nginx +\|/m,
+  },
   'npm run bench -- load-shedding': { options: '--rate 100 --seconds 3', prints: /503/ },
   'npm run bench -- observability': { options: '--rounds 1 --requests 20', prints: /^watching costs/m },
   'npm run bench -- words': { options: '', prints: /ms/ },

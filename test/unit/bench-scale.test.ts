@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { simulateWaits } from '../../bench/load/queue-simulation.ts';
-import { HOLDS, holdSecOf, scalePicture, scaleReport } from '../../bench/load/scale-report.ts';
+import { HOLDS, holdSecOf, scalePicture, scaleReport } from '../../bench/load/scale.ts';
 
 const near = (figure: number, expected: number, within: number, what: string) =>
   assert(Math.abs(figure / expected - 1) <= within, `${what}: ${figure}, and the formula has ${expected}`);
