@@ -22,7 +22,7 @@ import { findPlace } from '../common/page.ts';
 import { measure } from '../compare/measurement.ts';
 import { describeRun } from '../compare/report.ts';
 import { PEERS } from '../peers/all.ts';
-import { keepingTexts } from '../peers/kept-answers.ts';
+import { withCachedTexts } from '../peers/answer-cache.ts';
 import type { StartPeer } from '../peers/peer.ts';
 import { DIFFERENCE_COLUMNS, differenceLines } from './differences.ts';
 import { startErrorRates } from './error-rate.ts';
@@ -62,7 +62,7 @@ const languages = chosen('languages', options.languages, LANGUAGES);
 const peers = chosen('peers', options.peers, Object.keys(PEERS)).map((id): [string, StartPeer] => {
   const start = PEERS[id] as StartPeer;
   // What the gateway hears changes with every build.
-  return [id, id === OWN ? start : keepingTexts(id, start, { read: options.cached })];
+  return [id, id === OWN ? start : withCachedTexts(id, start, { read: options.cached })];
 });
 const places = new Map(options.write ? forms.map((id) => [id, findPlace(`accuracy-${id}`, PAGE)]) : []);
 const peerOptions = {

@@ -91,10 +91,10 @@ export function detectionTable(judging: readonly string[], heard: Heard[]): stri
     return [
       title,
       ...peers.map((peer) => {
-        const told = its.filter((h) => h.peer === peer);
-        const right = told.filter(({ language, clip }) => language === clip.spoken).length;
-        const others = mistaken(told);
-        return `${right} of ${told.length}${others === '' ? '' : ` (${others})`}`;
+        const own = its.filter((h) => h.peer === peer);
+        const right = own.filter(({ language, clip }) => language === clip.spoken).length;
+        const others = mistaken(own);
+        return `${right} of ${own.length}${others === '' ? '' : ` (${others})`}`;
       }),
     ];
   });
@@ -135,9 +135,9 @@ function rateAndRatio(its: Heard[], own: Heard[]): string {
 }
 
 /** Names the languages that were told wrongly, the most frequent first. */
-function mistaken(told: Heard[]): string {
+function mistaken(heard: Heard[]): string {
   const counts = new Map<string, number>();
-  for (const { language = 'none', clip } of told) {
+  for (const { language = 'none', clip } of heard) {
     if (language !== clip.spoken) counts.set(language, (counts.get(language) ?? 0) + 1);
   }
   return [...counts]

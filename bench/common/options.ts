@@ -1,4 +1,5 @@
 /** Options that several benches share. */
+import { parseArgs } from 'node:util';
 
 export const THREADS = { type: 'string', default: '2' } as const;
 export const GATEWAY_MODEL = { type: 'string', default: 'multilingual-base' } as const;
@@ -24,4 +25,12 @@ export function chosen<T extends string>(option: string, list: string, known: re
 export function refuse(reason: string): never {
   process.stderr.write(`${reason}\n`);
   process.exit(2);
+}
+
+/** Reads the options of a bench whose options are all numbers. */
+export function numberOptions<Name extends string>(defaults: Readonly<Record<Name, number>>) {
+  const names = Object.keys(defaults) as Name[];
+  const options = names.map((name) => [name, { type: 'string', default: String(defaults[name]) }] as const);
+  const { values } = parseArgs({ options: Object.fromEntries(options) });
+  return Object.fromEntries(names.map((name) => [name, Number(values[name])])) as Record<Name, number>;
 }

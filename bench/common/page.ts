@@ -35,6 +35,18 @@ function wrapped(line: string): string {
   return line.replace(/(?! )(.{1,110})(?: +|$)/g, '$1\n').trimEnd();
 }
 
+/** A table with a row for each item. @param columns what each has for an item, by its name */
+export function tableOf<Item>(
+  items: readonly Item[],
+  columns: Readonly<Record<string, (item: Item) => string>>,
+): string {
+  const cells = Object.values(columns);
+  return markdownTable(
+    Object.keys(columns),
+    items.map((item) => cells.map((cell) => cell(item))),
+  );
+}
+
 /** Writes a table whose columns are as wide as their widest cell. */
 export function markdownTable(columns: string[], rows: string[][]): string {
   const widths = columns.map((_, i) =>

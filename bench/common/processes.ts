@@ -21,7 +21,8 @@ export const UNMEASURED: MeasuredProcess = {
 
 /** Ends the child when it is disposed of. */
 export function measured(child: ChildProcess): MeasuredProcess & { pid: number } {
-  const exited = once(child, 'exit');
+  // A child that could not be started is noticed by its missing answer.
+  const exited = once(child, 'exit').catch(() => undefined);
   const pid = child.pid ?? 0;
   return {
     pid,

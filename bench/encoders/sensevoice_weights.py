@@ -50,8 +50,8 @@ def block(name, into):
 def vocabulary():
     pieces = list(small.fields["tokenizer.ggml.tokens"].contents())
     kinds = list(small.fields["tokenizer.ggml.token_type"].contents())
-    more = VOCABULARY - len(pieces)
-    return pieces + [f"▁n{i}" for i in range(more)], kinds + [1] * more
+    missing = VOCABULARY - len(pieces)
+    return pieces + [f"▁n{i}" for i in range(missing)], kinds + [1] * missing
 
 
 pieces, kinds = vocabulary()

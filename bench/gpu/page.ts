@@ -1,7 +1,7 @@
 /** Makes the page of `npm run bench -- gpu` from what its steps found. */
 import type { Token } from '../../src/engine/types.ts';
 import type { ModelTimes } from '../common/engine.ts';
-import { markdownTable } from '../common/page.ts';
+import { markdownTable, tableOf } from '../common/page.ts';
 
 export interface Gpu {
   name: string;
@@ -74,37 +74,26 @@ export function reasonOf(output: string): string {
 }
 
 export function gpuPage({ facts, steps, models, comparisons }: Findings): string {
-  const stepRows = steps.map(({ title, failure, seconds }) => [
-    title,
-    failure === null ? 'done' : `not done: ${failure}`,
-    `${seconds.toFixed(0)} s`,
-  ]);
-  const modelRows = models.map(({ model, cpu, gpu }) => {
-    const { same, worst } = agreement({ cpu, gpu });
-    return [
-      model,
-      `${same} of ${cpu.tokens.length} and ${gpu.tokens.length}`,
-      worst.toFixed(4),
-      cpu.transcribeMs.toFixed(0),
-      gpu.transcribeMs.toFixed(0),
-      (cpu.transcribeMs / gpu.transcribeMs).toFixed(2),
-      gpu.loadMs.toFixed(0),
-    ];
+  const stepTable = tableOf(steps, {
+    step: ({ title }) => title,
+    result: ({ failure }) => (failure === null ? 'done' : `not done: ${failure}`),
+    time: ({ seconds }) => `${seconds.toFixed(0)} s`,
   });
-  const modelColumns = [
-    'model',
-    'same tokens of CPU and GPU',
-    'worst difference of a log probability',
-    'CPU ms',
-    'GPU ms',
-    'ratio',
-    'load ms, GPU',
-  ];
+  const modelTable = tableOf(models, {
+    model: ({ model }) => model,
+    'same tokens of CPU and GPU': ({ cpu, gpu }) =>
+      `${agreement({ cpu, gpu }).same} of ${cpu.tokens.length} and ${gpu.tokens.length}`,
+    'worst difference of a log probability': (runs) => agreement(runs).worst.toFixed(4),
+    'CPU ms': ({ cpu }) => cpu.transcribeMs.toFixed(0),
+    'GPU ms': ({ gpu }) => gpu.transcribeMs.toFixed(0),
+    ratio: ({ cpu, gpu }) => (cpu.transcribeMs / gpu.transcribeMs).toFixed(2),
+    'load ms, GPU': ({ gpu }) => gpu.loadMs.toFixed(0),
+  });
   return [
     '# voxgate on a GPU',
     markdownTable(['', ''], facts),
-    markdownTable(['step', 'result', 'time'], stepRows),
-    ...(models.length === 0 ? [] : ['11 s of speech:', markdownTable(modelColumns, modelRows)]),
+    stepTable,
+    ...(models.length === 0 ? [] : ['11 s of speech:', modelTable]),
     ...(comparisons.trim() === '' ? [] : [comparisons.trim()]),
   ].join('\n\n');
 }

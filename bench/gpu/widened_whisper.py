@@ -97,16 +97,16 @@ def rotated(d, D, random):
     rows = D - d
     if rows == 0:
         return np.eye(d, dtype=np.float32)
-    kept = min(rows, d)
+    rank = min(rows, d)
 
     def basis(count):
-        """`kept` orthogonal columns of length 1, of which the first is constant."""
-        columns = random.standard_normal((count, kept))
+        """`rank` orthogonal columns of length 1, of which the first is constant."""
+        columns = random.standard_normal((count, rank))
         columns[:, 0] = 1
         orthogonal, triangular = np.linalg.qr(columns)
         return orthogonal * np.sign(triangular[0, 0])
 
-    lengths = np.full(kept, np.sqrt(rows / d * (d - 1) / (kept - 1)))
+    lengths = np.full(rank, np.sqrt(rows / d * (d - 1) / (rank - 1)))
     lengths[0] = np.sqrt(rows / d)
     below = basis(rows) * lengths @ basis(d).T
     return np.concatenate([np.eye(d), below]).astype(np.float32)

@@ -23,7 +23,7 @@ import { startGatewayProcess } from '../common/gateway.ts';
 import { ROOT } from '../common/machine.ts';
 import { median } from '../common/numbers.ts';
 import { chosen, WRITE } from '../common/options.ts';
-import { findPlace, markdownTable } from '../common/page.ts';
+import { findPlace, tableOf } from '../common/page.ts';
 import { DURATIONS, plot } from '../common/plot.ts';
 import { BYTES_A_SECOND, samplesOf } from '../common/samples.ts';
 import { transcribe } from '../peers/upload.ts';
@@ -83,17 +83,13 @@ async function runLengths(): Promise<LengthRun[]> {
   const pattern = Buffer.concat([samplesOf(JFK), Buffer.alloc(PAUSE_SEC * BYTES_A_SECOND)]);
   const runs: LengthRun[] = [];
   for (const sec of LENGTHS.filter((length) => length <= Number(options['up-to']))) {
-    const taken: LengthRun[] = [];
-    for (let round = 0; round < (sec <= 60 ? rounds : 1); round++) taken.push(await runLength(pattern, sec));
-    const of = (field: keyof LengthRun) => median(taken.map((run) => run[field]));
-    runs.push({
-      sec,
-      wallSec: of('wallSec'),
-      cpuSec: of('cpuSec'),
-      peakMegabytes: of('peakMegabytes'),
-      words: of('words'),
-    });
-    process.stderr.write(`${spoken(sec)}: ${of('wallSec').toFixed(2)} s, ${of('words')} words\n`);
+    const all: LengthRun[] = [];
+    for (let round = 0; round < (sec <= 60 ? rounds : 1); round++) all.push(await runLength(pattern, sec));
+    const [wallSec, cpuSec, peakMegabytes, words] = (
+      ['wallSec', 'cpuSec', 'peakMegabytes', 'words'] as const
+    ).map((field) => median(all.map((run) => run[field]))) as [number, number, number, number];
+    runs.push({ sec, wallSec, cpuSec, peakMegabytes, words });
+    process.stderr.write(`${spoken(sec)}: ${wallSec.toFixed(2)} s, ${words} words\n`);
   }
   return runs;
 }
@@ -151,18 +147,17 @@ async function runModels(): Promise<SizedRun[]> {
 
 function reportLengths(runs: LengthRun[]): void {
   lost.push(...runs.filter(({ sec, words }) => words < 0.95 * wordsSaid(sec)).map(({ sec }) => spoken(sec)));
-  const header = ['Speech', 'time', 'real-time factor', 'processor time', 'memory added', 'words heard'];
-  const rows = runs.map(({ sec, wallSec, cpuSec, peakMegabytes, words }) => [
-    spoken(sec),
-    `${wallSec.toFixed(2)} s`,
-    (wallSec / sec).toFixed(3),
-    `${cpuSec.toFixed(2)} s`,
-    `${peakMegabytes.toFixed(0)} MB`,
-    String(words),
-  ]);
+  const table = tableOf(runs, {
+    Speech: ({ sec }) => spoken(sec),
+    time: ({ wallSec }) => `${wallSec.toFixed(2)} s`,
+    'real-time factor': ({ wallSec, sec }) => (wallSec / sec).toFixed(3),
+    'processor time': ({ cpuSec }) => `${cpuSec.toFixed(2)} s`,
+    'memory added': ({ peakMegabytes }) => `${peakMegabytes.toFixed(0)} MB`,
+    'words heard': ({ words }) => String(words),
+  });
   sections.push(
     `Against length: 11 s of speech (22 words) and a pause of ${PAUSE_SEC} s, over and over, cut at the length; \`multilingual-base\`, language given, upload included, each in a fresh process that has answered one clip of 2 s. Memory is what the clip adds to the process’s peak; the words are counted to see that none are lost. ${machine()}`,
-    markdownTable(header, rows),
+    table,
     '![Time and memory against the length of the speech](images/growth-length.svg)',
   );
   const series = (name: string, field: 'wallSec' | 'cpuSec' | 'peakMegabytes') => ({
@@ -189,17 +184,16 @@ function reportLengths(runs: LengthRun[]): void {
 }
 
 function reportModels(runs: SizedRun[]): void {
-  const header = ['Shape', 'parameters', 'load', '11 s of sound', 'memory'];
-  const rows = runs.map(({ name, parameters, loadMs, transcribeMs, peakMegabytes }) => [
-    name,
-    `${parameters.toFixed(0)} million`,
-    `${loadMs.toFixed(0)} ms`,
-    `${transcribeMs.toFixed(0)} ms`,
-    `${peakMegabytes.toFixed(0)} MB`,
-  ]);
+  const table = tableOf(runs, {
+    Shape: ({ name }) => name,
+    parameters: ({ parameters }) => `${parameters.toFixed(0)} million`,
+    load: ({ loadMs }) => `${loadMs.toFixed(0)} ms`,
+    '11 s of sound': ({ transcribeMs }) => `${transcribeMs.toFixed(0)} ms`,
+    memory: ({ peakMegabytes }) => `${peakMegabytes.toFixed(0)} MB`,
+  });
   sections.push(
     `Against the size of the model: q8_0 files of the published shapes whose weights are random, so this tells speed and memory and nothing about words. 640 encoder positions, as 11 s get them, and always 30 tokens, which are garbage. Load from a warm disk cache. ${machine()}`,
-    markdownTable(header, rows),
+    table,
     '![Time and memory against the size of the model](images/growth-models.svg)',
   );
   const series = (name: string, field: 'transcribeMs' | 'loadMs' | 'peakMegabytes', labels = false) => ({

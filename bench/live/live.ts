@@ -17,9 +17,8 @@ import { findPlace } from '../common/page.ts';
 import { transcribe } from '../peers/upload.ts';
 import { startWyoming } from '../peers/wyoming-faster-whisper.ts';
 import { type LiveClip, liveClips } from './clips.ts';
-import { watchLoad } from './other-load.ts';
 import { type LivePeer, type LiveRun, liveGateway } from './peer.ts';
-import { liveTable, writeRuns } from './report.ts';
+import { liveTable, watchLoad, writeRuns } from './report.ts';
 import { crowdReport, speakInTurns } from './sessions.ts';
 
 const { values: options } = parseArgs({

@@ -90,16 +90,16 @@ async function recognize(heard: Chunk[], threads: number): Promise<number[]> {
     return (performance.now() - begin) / 1000;
   };
   for (const chunk of heard.slice(0, 2)) await hear(chunk); // its memory is touched for the first time
-  const taken: number[] = [];
-  for (const chunk of heard) taken.push(await hear(chunk));
+  const times: number[] = [];
+  for (const chunk of heard) times.push(await hear(chunk));
   await model.close();
-  return taken;
+  return times;
 }
 
 /** The same chunks again and again, found one after the other. */
-function anHour(taken: readonly number[], searchFactor: number, share: number): Work {
+function anHour(chunkSec: readonly number[], searchFactor: number, share: number): Work {
   const times = Math.max(1, Math.round(HOUR_SEC / seconds));
-  const all = Array.from({ length: times }, () => taken).flat();
+  const all = Array.from({ length: times }, () => chunkSec).flat();
   const stepSec = (searchFactor * HOUR_SEC) / all.length;
   return { chunks: all, foundSec: all.map((_, i) => (i + 1) * stepSec), serial: share };
 }

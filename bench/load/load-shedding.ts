@@ -9,19 +9,15 @@
  * is interference.
  */
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
 import autocannon from 'autocannon';
 import { JFK, wavHeader } from '../../test/wav.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
+import { numberOptions } from '../common/options.ts';
 import { sleep } from '../common/processes.ts';
 import { samplesOf } from '../common/samples.ts';
 import { transcribe } from '../peers/upload.ts';
 
-const { values } = parseArgs({
-  options: { rate: { type: 'string', default: '1000' }, seconds: { type: 'string', default: '30' } },
-});
-const seconds = Number(values.seconds);
-const rate = Number(values.rate);
+const { rate, seconds } = numberOptions({ rate: 1000, seconds: 30 });
 const SAMPLES = samplesOf(JFK);
 
 await using gateway = await startGatewayProcess();

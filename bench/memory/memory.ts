@@ -9,26 +9,19 @@
  * since the row before.
  */
 import { writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 import { wavHeader } from '../../test/wav.ts';
 import { publicClips } from '../clips/clips.ts';
 import { KEEPS_MODELS, startGatewayProcess } from '../common/gateway.ts';
+import { numberOptions } from '../common/options.ts';
 import { markdownTable } from '../common/page.ts';
 import { megabytes, sleep } from '../common/processes.ts';
 import { seededRandom } from '../common/random.ts';
 import { BYTES_A_SECOND, HEADER_BYTES, RATE, wavSamples } from '../common/samples.ts';
 import { send, transcriptionsAt } from '../peers/upload.ts';
 
-const { values: options } = parseArgs({
-  options: {
-    requests: { type: 'string', default: '1500' },
-    rounds: { type: 'string', default: '5' },
-    long: { type: 'string', default: '60' },
-  },
-});
+const { requests, rounds, long } = numberOptions({ requests: 1500, rounds: 5, long: 60 });
 
 const MODEL = 'multilingual-base';
-const REQUESTS = Number(options.requests);
 const CLIENTS = 4;
 const LONGEST_SEC = 60;
 const SHORTEST_SEC = 2;
@@ -51,21 +44,21 @@ const rows: string[][] = [];
 await note('started, no model');
 await transcribe(speech(5), { language: 'en' });
 await note('loaded, one request answered');
-await mixed(REQUESTS);
-await note(`${REQUESTS} mixed requests`);
+await mixed(requests);
+await note(`${requests} mixed requests`);
 await unload();
 await note('unloaded');
-for (let round = 0; round < Number(options.rounds); round++) {
+for (let round = 0; round < rounds; round++) {
   await mixed(4);
   await unload();
 }
-await note(`${options.rounds} more loads and unloads`);
-if (Number(options.long) > 0) {
+await note(`${rounds} more loads and unloads`);
+if (long > 0) {
   const timed = { language: 'en', response_format: 'verbose_json', 'timestamp_granularities[]': 'word' };
   await transcribe(speech(60), timed);
   await note('loaded, 1 min with the times of its words');
-  await transcribe(speech(Number(options.long) * 60), timed);
-  await note(`${options.long} min with the times of its words`);
+  await transcribe(speech(long * 60), timed);
+  await note(`${long} min with the times of its words`);
   await unload();
   await note('unloaded');
 }

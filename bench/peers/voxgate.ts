@@ -48,7 +48,7 @@ async function ask(base: string, own: Record<string, string>, task: Task): Promi
   const answer = JSON.parse(last) as { text: string; words?: TimedWord[] };
   const run = { wallMs, firstMs, text: answer.text, words: answer.words ?? [] };
   if (language !== 'auto' || !detected) return run;
-  // The plain answer does not tell the language, so that another request, which is not timed, asks for it.
-  const told = await transcribe(base, audio, { ...own, language, response_format: 'verbose_json' });
-  return { ...run, language: (JSON.parse(told.body) as { language_code: string }).language_code };
+  // The plain answer does not name the language, so that another request, which is not timed, asks for it.
+  const verbose = await transcribe(base, audio, { ...own, language, response_format: 'verbose_json' });
+  return { ...run, language: (JSON.parse(verbose.body) as { language_code: string }).language_code };
 }

@@ -9,15 +9,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent, createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { listening } from '../../test/local-server.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median } from '../common/numbers.ts';
+import { numberOptions } from '../common/options.ts';
 
-const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '10' }, requests: { type: 'string', default: '1000' } },
-});
-const requests = Number(values.requests);
+const { rounds, requests } = numberOptions({ rounds: 10, requests: 1000 });
 const logs = mkdtempSync(join(tmpdir(), 'voxgate-bench-logs-'));
 await using upstream = await listening(
   createServer((req, res) => {
@@ -39,7 +36,7 @@ const sides = [
 ];
 
 for (const { gateway } of sides) for (let i = 0; i < 1000; i++) await call(gateway.base);
-for (let round = 0; round < Number(values.rounds); round++) {
+for (let round = 0; round < rounds; round++) {
   for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
     const cpu = side.gateway.cpuSec();
     const startedAt = performance.now();

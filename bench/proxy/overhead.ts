@@ -5,7 +5,6 @@
  *   npm run bench -- overhead [--rounds 25]
  */
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { readConfig } from '../../src/config/config.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { contextFor } from '../../src/transcription/decoding.ts';
@@ -14,12 +13,12 @@ import { fileClip } from '../clips/clips.ts';
 import { GREEDY } from '../common/engine.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median } from '../common/numbers.ts';
+import { numberOptions } from '../common/options.ts';
 import { floatsOf, wavSamples } from '../common/samples.ts';
 import { transcribe } from '../peers/upload.ts';
 import { ggmlBase } from '../peers/whisper-cpp.ts';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '25' } } });
-const rounds = Number(values.rounds);
+const { rounds } = numberOptions({ rounds: 25 });
 const { audio, seconds } = fileClip(JFK, null);
 const samples = floatsOf(wavSamples(audio));
 const { threads, modelDir } = readConfig().config;

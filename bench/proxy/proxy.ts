@@ -14,23 +14,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { listening } from '../../test/local-server.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median, percentile } from '../common/numbers.ts';
-import { markdownTable } from '../common/page.ts';
+import { numberOptions } from '../common/options.ts';
+import { tableOf } from '../common/page.ts';
 import { answers, freePort, measured } from '../common/processes.ts';
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    requests: { type: 'string', default: '400' },
-    gigabytes: { type: 'string', default: '1' },
-  },
-});
-const rounds = Number(values.rounds);
-const requests = Number(values.requests);
-const bytes = Math.round(Number(values.gigabytes) * 1024 ** 3);
+const { rounds, requests, gigabytes } = numberOptions({ rounds: 5, requests: 400, gigabytes: 1 });
+const bytes = Math.round(gigabytes * 1024 ** 3);
 const BLOCK = Buffer.alloc(64 * 1024, 'x');
 const PATH = '/v1/audio/speech';
 
@@ -67,17 +59,16 @@ const peakShare = gateway.peakMegabytes();
 await call(gateway.base, 'download', bytes);
 await call(gateway.base, 'upload', bytes);
 
-const rows = ways.map(({ name, latencyMs, down, up }) => [
-  name,
-  percentile(latencyMs, 50).toFixed(2),
-  percentile(latencyMs, 99).toFixed(2),
-  median(down).toFixed(0),
-  median(up).toFixed(0),
-]);
-const columns = ['way', 'latency p50, ms', 'p99, ms', 'download, MB/s', 'upload, MB/s'];
-process.stdout.write(`${markdownTable(columns, rows)}\n`);
+const table = tableOf(ways, {
+  way: ({ name }) => name,
+  'latency p50, ms': ({ latencyMs }) => percentile(latencyMs, 50).toFixed(2),
+  'p99, ms': ({ latencyMs }) => percentile(latencyMs, 99).toFixed(2),
+  'download, MB/s': ({ down }) => median(down).toFixed(0),
+  'upload, MB/s': ({ up }) => median(up).toFixed(0),
+});
+process.stdout.write(`${table}\n`);
 process.stdout.write(
-  `gateway's peak: ${peakBefore} MB warm, ${peakShare} MB after the rounds, ${gateway.peakMegabytes()} MB after one body of ${values.gigabytes} GB each way\n`,
+  `gateway's peak: ${peakBefore} MB warm, ${peakShare} MB after the rounds, ${gateway.peakMegabytes()} MB after one body of ${gigabytes} GB each way\n`,
 );
 
 /** Measures the milliseconds from the request to the last byte of its answer. */

@@ -16,8 +16,8 @@ import { wavSeconds } from '../clips/clips.ts';
 import { describeMachine } from '../common/machine.ts';
 import { CACHED, chosen, GATEWAY_MODEL, THREADS, TUNING, URL_OPTION, WRITE } from '../common/options.ts';
 import { findPlace } from '../common/page.ts';
+import { withCachedTurns } from '../peers/answer-cache.ts';
 import { DIARIZERS, type Diarizer, type StartDiarizer } from '../peers/diarizers.ts';
-import { keepingTurns } from '../peers/kept-answers.ts';
 import type { TimedWord } from '../peers/peer.ts';
 import { labeledCall } from '../peers/python.ts';
 import { labeledWords } from './conversations/reference.ts';
@@ -108,7 +108,7 @@ async function measure() {
 
 function start(id: string): Promise<Diarizer> {
   const startPeer = DIARIZERS[id] as StartDiarizer;
-  const keeping = OWN.includes(id) ? startPeer : keepingTurns(id, startPeer, { read: options.cached });
+  const keeping = OWN.includes(id) ? startPeer : withCachedTurns(id, startPeer, { read: options.cached });
   return keeping({
     threads: Number(options.threads),
     gatewayModel: options['gateway-model'],

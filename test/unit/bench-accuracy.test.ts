@@ -9,7 +9,7 @@ import { FORMS } from '../../bench/accuracy/forms.ts';
 import { accuracyTable, detectionTable, type Heard } from '../../bench/accuracy/report.ts';
 import { mixed } from '../../bench/clips/degraded-clips.ts';
 import { hashOf, isSentence, type Prompt, shuffled } from '../../bench/clips/prompts.ts';
-import { keepingTexts } from '../../bench/peers/kept-answers.ts';
+import { withCachedTexts } from '../../bench/peers/answer-cache.ts';
 import type { PeerOptions, StartPeer } from '../../bench/peers/peer.ts';
 import { wav } from '../wav.ts';
 
@@ -162,7 +162,7 @@ test('texts of a peer are kept by samples, language and version, and have no tim
       },
     });
   const start = (name: string, read: boolean) =>
-    keepingTexts('peer', version(name), { read, folder })({} as PeerOptions);
+    withCachedTexts('peer', version(name), { read, folder })({} as PeerOptions);
 
   const first = await start('1.0', false);
   assert.equal((await first.transcribe({ audio, language: 'en' })).text, 'text 1');

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { UNMEASURED } from '../../bench/common/processes.ts';
+import { withCachedTurns } from '../../bench/peers/answer-cache.ts';
 import type { DiarizerOptions, StartDiarizer } from '../../bench/peers/diarizers.ts';
-import { keepingTurns } from '../../bench/peers/kept-answers.ts';
 import { labeledWords } from '../../bench/speakers/conversations/reference.ts';
 import type { DiarizationErrors } from '../../bench/speakers/diarization-error.ts';
 import { errorRate, errorTable, type FileResult, partsTable } from '../../bench/speakers/report.ts';
@@ -96,7 +96,7 @@ test('turns of peers are kept by samples and version, and have no times when the
         ...UNMEASURED,
       });
     const peer = (version: string, read: boolean) =>
-      keepingTurns('peer', start(version), { read, folder })({} as DiarizerOptions);
+      withCachedTurns('peer', start(version), { read, folder })({} as DiarizerOptions);
     const first = await (await peer('1', true)).diarize(audio);
     assert.equal(first.wallMs, 5);
     const again = await (await peer('1', true)).diarize(audio);

@@ -11,21 +11,21 @@ import type { SpeakerSpan } from '../speakers/conversations/reference.ts';
 import type { StartDiarizer } from './diarizers.ts';
 import type { Run, StartPeer, Task } from './peer.ts';
 
-interface Keeping {
+interface CacheOptions {
   /** Takes the answers of earlier runs, too; they have NaN for the times. */
   read: boolean;
   folder?: string;
 }
 
 /** Writes down every text of the peer. */
-export function keepingTexts(id: string, start: StartPeer, keeping: Keeping): StartPeer {
+export function withCachedTexts(id: string, start: StartPeer, cache: CacheOptions): StartPeer {
   return async (options) => {
     const peer = await start(options);
-    const answer = keptAnswers<Pick<Run, 'text' | 'language'>>('bench-texts', id, keeping);
+    const answer = answerCache<Pick<Run, 'text' | 'language'>>('bench-texts', id, cache);
     const weights = options.model === undefined ? 'base' : weightsOf(options.model);
     const transcribe = async (task: Task): Promise<Run> => {
       const { audio, language, vad = false, words = false } = task;
-      // Times and streams are free for the peers that are kept.
+      // Times and streams are free for the peers whose texts are cached.
       const key = keyOf(`${peer.name} ${peer.version} ${weights}`, audio, language, vad, words);
       const ask = () => peer.transcribe(task);
       const run = await answer(key, ask, ({ text, language }: Run) => ({ text, language }));
@@ -36,10 +36,10 @@ export function keepingTexts(id: string, start: StartPeer, keeping: Keeping): St
 }
 
 /** Writes down the turns of every file. */
-export function keepingTurns(id: string, start: StartDiarizer, keeping: Keeping): StartDiarizer {
+export function withCachedTurns(id: string, start: StartDiarizer, cache: CacheOptions): StartDiarizer {
   return async (options) => {
     const peer = await start(options);
-    const answer = keptAnswers<{ turns: SpeakerSpan[] }>('bench-turns', id, keeping);
+    const answer = answerCache<{ turns: SpeakerSpan[] }>('bench-turns', id, cache);
     const diarize = async (audio: string) => {
       const key = keyOf(`${peer.name} ${peer.version}`, audio);
       const diarized = await answer(
@@ -53,8 +53,8 @@ export function keepingTurns(id: string, start: StartDiarizer, keeping: Keeping)
   };
 }
 
-function keptAnswers<Part extends object>(name: string, id: string, keeping: Keeping) {
-  const { read, folder = join(ROOT, 'build', name) } = keeping;
+function answerCache<Part extends object>(name: string, id: string, options: CacheOptions) {
+  const { read, folder = join(ROOT, 'build', name) } = options;
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${id}.jsonl`);
   const known = answersIn<Part>(file);
