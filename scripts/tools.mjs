@@ -40,8 +40,8 @@ const TOOLS = {
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
   'espeak-ng': { commands: ['espeak-ng'], package: 'espeak-ng', why: 'to test with a speech upstream' },
   chromium: {
-    commands: ['chromium', 'chromium-browser', 'google-chrome'],
-    package: 'chromium',
+    commands: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
+    package: 'chromium-headless-shell',
     why: 'to test the pages in a browser',
   },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
