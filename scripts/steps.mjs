@@ -41,6 +41,7 @@ const NEEDED = [
   'ffmpeg',
   'espeak-ng',
   'chromium',
+  'chromium-headless-shell',
   'jq',
   'curl',
   'openssl',

@@ -40,9 +40,15 @@ const TOOLS = {
   ffmpeg: { commands: ['ffmpeg'], package: 'ffmpeg', why: 'to decode m4a, mp4, webm, opus, aac and aiff' },
   'espeak-ng': { commands: ['espeak-ng'], package: 'espeak-ng', why: 'to test with a speech upstream' },
   chromium: {
-    commands: ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'],
-    package: 'chromium-headless-shell',
+    commands: ['chromium', 'chromium-browser', 'google-chrome'],
+    package: 'chromium',
     why: 'to test the pages in a browser',
+  },
+  // Only Debian has it. Elsewhere the whole browser takes its place.
+  'chromium-headless-shell': {
+    commands: ['chromium-headless-shell', 'chromium-browser', 'google-chrome'],
+    package: 'chromium-headless-shell',
+    why: 'to test the pages in half of the time',
   },
   curl: { commands: ['curl'], package: 'curl', why: 'to run the examples of the README' },
   jq: { commands: ['jq'], package: 'jq', why: 'to run the example of the voice tab' },

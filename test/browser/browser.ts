@@ -6,11 +6,23 @@ import { delimiter, join } from 'node:path';
 import { after } from 'node:test';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-export function launchBrowser(...args: string[]): Promise<Browser> {
+const WHOLE_BROWSERS = ['chromium', 'chromium-browser', 'google-chrome'];
+
+function launch(names: readonly string[], args: readonly string[]): Promise<Browser> {
   return chromium.launch({
-    executablePath: findChromium(),
+    executablePath: findOnPath(names),
     args: ['--no-sandbox', '--disable-dev-shm-usage', ...args],
   });
+}
+
+/** The headless shell is the same engine without the interface of a browser, and computes half as much. */
+export function launchBrowser(...args: string[]): Promise<Browser> {
+  return launch(['chromium-headless-shell', ...WHOLE_BROWSERS], args);
+}
+
+/** A browser that asks its reader whether a page may use the microphone, and gives devices the same ids after a reload. */
+export function launchWholeBrowser(...args: string[]): Promise<Browser> {
+  return launch(WHOLE_BROWSERS, args);
 }
 
 /** The browser of a test file, which is closed when its tests have ended. */
@@ -35,14 +47,13 @@ export async function browserHearing(wav: Buffer, ...args: string[]): Promise<Br
   return browser;
 }
 
-/** The headless shell is the same engine without the interface of a browser, and computes half as much. */
-function findChromium(): string {
-  for (const name of ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']) {
+function findOnPath(names: readonly string[]): string {
+  for (const name of names) {
     for (const dir of (process.env.PATH ?? '').split(delimiter)) {
       if (existsSync(join(dir, name))) return join(dir, name);
     }
   }
-  throw new Error('No chromium on the PATH. On Debian: apt-get install chromium-headless-shell');
+  throw new Error('No chromium on the PATH. On Debian: apt-get install chromium chromium-headless-shell');
 }
 
 export interface OpenPage extends AsyncDisposable {

@@ -10,7 +10,7 @@ import { heard, startGateway } from '../http/harness.ts';
 import { COMPLETED, DELTA, type Received } from '../http/realtime.ts';
 import { JFK, MODEL, needsWeights, plain, startRealGateway } from '../model/gateway.ts';
 import { until } from '../until.ts';
-import { browserHearing, clipboard, launchBrowser, openPage, press } from './browser.ts';
+import { browserHearing, clipboard, launchBrowser, launchWholeBrowser, openPage, press } from './browser.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'voxgate-live-test-'));
 const speech = join(dir, 'speech.wav');
@@ -98,7 +98,10 @@ test('words that may change are gray, and a finished text is black and replaces 
 
 test('a microphone that is refused is said so, and live can be tried again', async () => {
   await using gateway = await startGateway();
-  await using silent = await launchBrowser('--use-fake-device-for-media-stream', '--deny-permission-prompts');
+  await using silent = await launchWholeBrowser(
+    '--use-fake-device-for-media-stream',
+    '--deny-permission-prompts',
+  );
   await using open = await openPage(silent, `${gateway.base}/playground#live`);
   await open.page.context().clearPermissions();
   await press(open.page, 'Live');
