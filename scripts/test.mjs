@@ -21,7 +21,7 @@ if (files.length === 0) fail(`No test file matches ${wanted.join(' ')}`);
 
 const ALONE = /^test\/(deep|model|native)\/|^test\/http\/(proxies|small-requests)\./;
 const SHARING_DEEP =
-  /^test\/deep\/(api-page|bad-files|benches|clients|cross-site|cuda(-package)?|documents|generated-sounds|image|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|request-fuzz|schedules|site|vulkan)\./;
+  /^test\/deep\/(api-page|bad-files|benches|clients|cross-site|cuda(-package)?|documents|generated-sounds|image|macos|models-import|musl|package|package-arm64|recipes|recorded-requests|release|request-fuzz|schedules|site|vulkan)\./;
 const SHARING =
   /^test\/(model\/package-index|native\/(audio-(open|stereo)|changing-file|compute-libraries|crash|damaged-audio|environment|ffmpeg-search|patches|refused-threads))\./;
 /** These begin first, so that a core does not wait for one of them at the end. */

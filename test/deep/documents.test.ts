@@ -36,7 +36,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const ELSEWHERE: Readonly<Record<string, [file: string, piece: string]>> = {
   'npm install -g ': ['test/deep/package.test.ts', "'install'"],
   'npm run dev': ['test/recipes/dev.test.ts', 'npm run dev'],
-  'npm run release': ['test/http/release.test.ts', 'dry-run'],
+  'npm run release': ['test/deep/release.test.ts', 'dry-run'],
   'npm run quickstart': ['test/http/commands.test.ts', 'quickstart'],
   'npm run build -- vulkan': ['scripts/check-deep.mjs', "'vulkan'"],
   'docker ': ['test/deep/image.test.ts', 'Dockerfile'],
