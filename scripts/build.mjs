@@ -7,7 +7,7 @@
  *   npm run build -- cuda [--architectures=90]       see build-cuda.mjs
  *   npm run build -- vulkan                          see build-vulkan.mjs
  */
-import { chmodSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exec, fail, ROOT } from './tools.mjs';
 
@@ -31,4 +31,5 @@ if (word === undefined || word.startsWith('-')) {
 function buildTypeScript() {
   exec(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json']);
   chmodSync(join(ROOT, 'dist/main.js'), 0o755);
+  writeFileSync(join(ROOT, 'dist/.built'), ''); // by its time the quickstart sees that nothing has changed
 }

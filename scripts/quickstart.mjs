@@ -4,7 +4,7 @@
  * speech server (espeak-ng) and a chat daemon (a toy model) behind it, so that all three capabilities answer.
  */
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describeMissing, exec, missingTools, newest, ROOT, requireTools, run } from './tools.mjs';
@@ -35,13 +35,9 @@ function install() {
 
 function build() {
   exec(process.execPath, ['scripts/build-native.mjs']);
-  const stamp = join(ROOT, 'dist/.built');
-  if (
-    newest(stamp) >= newest(join(ROOT, 'src'), join(ROOT, 'tsconfig.build.json'), join(ROOT, 'tsconfig.json'))
-  )
-    return;
+  const sources = newest(...['src', 'tsconfig.build.json', 'tsconfig.json'].map((path) => join(ROOT, path)));
+  if (newest(join(ROOT, 'dist/.built')) >= sources) return;
   run('compile', 'npm', ['run', '--silent', 'build', '--', 'ts']);
-  writeFileSync(stamp, '');
 }
 
 async function serve() {
