@@ -31,11 +31,13 @@ export async function assertUsable(page: Page, state: string): Promise<void> {
  * rotated screens, is left out then.
  */
 export async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
+  if (!(await page.evaluate<boolean>('"axe" in globalThis'))) await page.evaluate(AXE);
   // Some colors fade from one theme to the other. To wait for `finished` may last for ever in Chromium.
   await page.evaluate(`document.getAnimations()
     .filter(({ effect }) => effect.getComputedTiming().iterations !== Infinity)
     .forEach((animation) => animation.finish())`);
-  return await page.evaluate<string[]>(`axe.run({ preload: false }).then(({ violations }) =>
+  return await page.evaluate<
+    string[]
+  >(`axe.run({ preload: false, resultTypes: ['violations'] }).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ target, any }) => id + ' ' + target + ' ' + any.map((one) => one.message))))`);
 }
