@@ -194,7 +194,7 @@ const GROUPS: Group[] = [
   },
 ];
 
-/** One file of as many, so that all places of a cut and all containers come. */
+/** One file of as many. Each container has six places where it is cut, so one of six tries it at one of them. */
 const sampleOf = (files: BadFile[], oneOf: number) =>
   files.filter((_file, i) => (i + Math.floor(i / 6)) % oneOf === 0);
 

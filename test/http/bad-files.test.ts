@@ -1,4 +1,4 @@
 /** Bad files come through HTTP to the real decoders; test/deep/bad-files.test.ts tries all of them. */
 import { tryBadFiles } from '../bad-files/trial.ts';
 
-tryBadFiles(4);
+tryBadFiles(6);
