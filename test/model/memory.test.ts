@@ -19,7 +19,6 @@ const ROUNDS = 3;
 const FORMS: readonly Record<string, string>[] = [
   { response_format: 'json' },
   { response_format: 'verbose_json', 'timestamp_granularities[]': 'word' },
-  { response_format: 'srt', language: 'en' },
   { stream: 'true', language: 'en' },
 ];
 
