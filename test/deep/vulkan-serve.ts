@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { run } from '../../src/cli/program.ts';
 import { loadNative } from '../../src/engine/addon.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
-import { scriptedStore } from '../http/harness.ts';
+import { scriptedStore } from '../http/scripted-engine.ts';
 
 const { VOXGATE_TEST_ADDON: addon = '', VOXGATE_TEST_FILES: files = '{}' } = process.env;
 const paths = JSON.parse(files) as Record<string, string>;

@@ -3,17 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LoadOptions, TranscriptionModel } from '../../src/engine/types.ts';
 import { joinWavs, wav } from '../wav.ts';
-import {
-  form,
-  type Gateway,
-  heard,
-  json,
-  post,
-  type Script,
-  scriptedEngine,
-  startGateway,
-  toneWav,
-} from './harness.ts';
+import { form, type Gateway, heard, json, post, type Script, startGateway, toneWav } from './harness.ts';
+import { scriptedEngine } from './scripted-engine.ts';
 
 /** The model hears Welsh rather than what is spoken, as Whisper does with distant speech. */
 const PROBABILITIES = { cy: 0.6, fr: 0.2, de: 0.15, en: 0.05 };

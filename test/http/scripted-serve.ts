@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { run } from '../../src/cli/program.ts';
 import { ConfigError } from '../../src/config/config.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
-import { heard, type Script, scriptedEngine, scriptedStore } from './harness.ts';
+import { heard, type Script, scriptedEngine, scriptedStore } from './scripted-engine.ts';
 
 const script: Script = {
   async transcribe(_samples, { prompt }, { signal }) {

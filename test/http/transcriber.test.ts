@@ -13,15 +13,8 @@ import { readConfig } from '../../src/config/config.ts';
 import { chooseDevice } from '../../src/engine/device.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { joinWavs } from '../wav.ts';
-import {
-  heard,
-  type Script,
-  scriptedEngine,
-  scriptedStore,
-  startGateway,
-  toneWav,
-  until,
-} from './harness.ts';
+import { heard, type Script, startGateway, toneWav, until } from './harness.ts';
+import { scriptedEngine, scriptedStore } from './scripted-engine.ts';
 
 const request = (model?: string) => ({ model, language: undefined, translate: false });
 
