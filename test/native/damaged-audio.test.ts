@@ -390,10 +390,12 @@ test('sound that is loud, soft or left to chance is not taken for samples that s
     'noise beside a tone': '2*random(0)-1|0.5*sin(2*PI*300*t)',
     'noise of 8 bits beside a soft tone': 'floor(256*random(0))/128-1|0.002*sin(2*PI*300*t)',
   };
-  for (const [name, sound] of Object.entries(sounds))
-    for (const encoding of ['pcm_s16le', 'pcm_s24le', 'pcm_s32le', 'pcm_f32le']) {
-      const path = join(folder, 'healthy.wav');
-      runFfmpeg('-f', 'lavfi', '-i', `aevalsrc='${sound}':s=16000:d=2`, '-c:a', encoding, path);
-      assert.deepEqual((await collect(path, options)).lost, [], `${name}, ${encoding}`);
-    }
+  const encodings = ['pcm_s16le', 'pcm_s24le', 'pcm_s32le', 'pcm_f32le'];
+  const pathOf = (encoding: string) => join(folder, `healthy-${encoding}.wav`);
+  const outputs = encodings.flatMap((encoding) => ['-c:a', encoding, pathOf(encoding)]);
+  for (const [name, sound] of Object.entries(sounds)) {
+    runFfmpeg('-f', 'lavfi', '-i', `aevalsrc='${sound}':s=16000:d=2`, ...outputs);
+    for (const encoding of encodings)
+      assert.deepEqual((await collect(pathOf(encoding), options)).lost, [], `${name}, ${encoding}`);
+  }
 });
