@@ -6,11 +6,12 @@ export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
   limitMs = 5000,
+  everyMs = 5,
 ): Promise<void> {
   const deadline = Date.now() + limitMs;
   for (let polls = 1; !(await condition()); polls++) {
     if (Date.now() > deadline && polls > LEAST_POLLS) throw new Error(`Not within ${limitMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
 

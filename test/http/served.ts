@@ -49,7 +49,8 @@ export async function serve(
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (text += data));
   const ended = once(child, 'close');
   const base = `http://127.0.0.1:${port}`;
-  await until('it answers', () => answers(base), 20_000).catch((error: Error) => {
+  // More polls would slow down what they wait for.
+  await until('it answers', () => answers(base), 20_000, 25).catch((error: Error) => {
     child.kill('SIGKILL');
     throw new Error(`${error.message}\n${text}`);
   });

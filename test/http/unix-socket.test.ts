@@ -57,6 +57,7 @@ const serves = (path: string) =>
         () => false,
       ),
     LIMIT_MS,
+    25,
   );
 
 test('a gateway at a Unix socket serves whom its file lets, and takes it away at the end', {
