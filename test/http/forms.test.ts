@@ -97,6 +97,17 @@ test('a file under another name is a missing file, and the message has that name
   );
 });
 
+test('a Content-Type that cannot be parsed is named, and the file is not called missing', async () => {
+  await using world = await startHearing();
+  for (const type of [`${FORM_TYPE};`, `${FORM_TYPE},`, 'multipart/form-data; boundary=']) {
+    const init = { ...formInit([file]), headers: { 'Content-Type': type } };
+    const response = await fetch(world.gateway.base + PATH, init);
+    const { error } = await json(response);
+    assert.deepEqual([response.status, error.code], [400, 'invalid_form'], type);
+    assert.match(error.message, /content type/, type);
+  }
+});
+
 test('a form in a content coding is a 415 that says so, for audio and on the admin pages', async () => {
   await using world = await startHearing();
   const body = new Uint8Array(gzipSync(encodeForm([file])));

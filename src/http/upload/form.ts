@@ -105,9 +105,12 @@ export function readUploadForm(req: Request, res: Response, parts: FormParts) {
   /** Resolves when the form is complete. */
   const done = new Promise<Form>((resolve, fail) => {
     reject = fail;
-    parse(req, res, (error: unknown) =>
-      error ? reject(error) : resolve({ fields: fields.all(), isNamed, otherFile }),
-    );
+    parse(req, res, (error: unknown) => {
+      if (error) reject(error);
+      // Multer reads no body whose Content-Type it cannot parse, and reports no error either.
+      else if (parser === null) reject(new Error('Malformed content type'));
+      else resolve({ fields: fields.all(), isNamed, otherFile });
+    });
   });
   return {
     done,
