@@ -399,7 +399,8 @@ const MAX_SECRET_BYTES = 64 * 1024;
 
 /**
  * The settings that the environment holds, as text.
- * @throws ConfigError for a value of spaces alone, and for a secret whose file cannot be read or holds nothing
+ * @throws ConfigError for a value of spaces alone or in quotation marks, and for a secret whose file cannot be read or
+ *   holds nothing
  */
 function givenSettings(env: NodeJS.ProcessEnv): Record<string, string> {
   const texts = Object.keys(settings.shape).flatMap((name) => {
@@ -411,6 +412,9 @@ function givenSettings(env: NodeJS.ProcessEnv): Record<string, string> {
   });
   const blank = texts.find(([, text]) => text === '');
   if (blank) throw new ConfigError(`${blank[0]} holds only spaces: give it a value, or leave it out`);
+  // A shell takes quotation marks off, and `docker run --env-file` leaves them: a folder or a key would have them in it.
+  const quoted = texts.find(([, text]) => /^(["']).*\1$/s.test(text));
+  if (quoted) throw new ConfigError(`${quoted[0]} is in quotation marks: leave them out`);
   return Object.fromEntries(texts);
 }
 

@@ -38,9 +38,17 @@ export interface NamedKey {
   readonly key: string;
 }
 
+/**
+ * True for a name whose key a template left out; the name would be the key. Base64 ends with `=` too, but its length is a
+ * multiple of four, and one that is shorter than this is no key.
+ */
+const lacksKey = (item: string) =>
+  /^[A-Za-z][\w.-]{0,63}=$/.test(item) && (item.length < 16 || item.length % 4 !== 0);
+
 /** Keys, or pairs of name=key. The `=` at the end of a key in base64 names nothing. */
 export const keys = list
   .refine((all) => all.every((item) => ASCII.test(item)), 'Expected keys of ASCII characters')
+  .refine((all) => !all.some(lacksKey), 'Expected a key after each name=')
   .transform((items): NamedKey[] =>
     items.map((item) => {
       const [, name, named] = /^([A-Za-z][\w.-]{0,63})=([^=].*)$/.exec(item) ?? [];

@@ -50,6 +50,29 @@ test('a value of spaces alone is refused, because a key that a template left out
       );
 });
 
+test('a value in quotation marks is refused, because they would be part of a key or a folder', () => {
+  for (const [name, value] of [
+    ['SVC_API_KEY', '"s3cret"'],
+    ['SVC_MODEL_DIR', "'/var/lib/models'"],
+    ['SVC_HOST', '"0.0.0.0"'],
+  ] as const)
+    assert.throws(
+      () => readConfig({ [name]: value }),
+      new ConfigError(`${name} is in quotation marks: leave them out`),
+    );
+  assert.deepEqual(readConfig({ SVC_API_KEY: 'a"b"' }).config.apiKeys, ['a"b"']);
+});
+
+test('a name without its key is refused, because the name would be the key', () => {
+  for (const value of ['alice=', 'alice=s3cret,bob=', 'living-room-satellite='])
+    assert.throws(
+      () => readConfig({ SVC_API_KEY: value }),
+      new ConfigError('SVC_API_KEY cannot be "********": Expected a key after each name='),
+    );
+  const base64 = 'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMzQ=';
+  assert.deepEqual(readConfig({ SVC_API_KEY: base64 }).config.apiKeys, [base64]);
+});
+
 test('keep-alive -1 is forever, and 0 unloads at once', () => {
   assert.equal(
     readConfig({ SVC_MODEL_KEEP_ALIVE_SEC: '-1' }).config.modelKeepAliveMs,
