@@ -24,6 +24,8 @@ export interface Asked extends Question {
 const LONGEST_REST_SEC = 60;
 /** A gateway that is overloaded does not say when to come again. */
 const OVERLOADED_REST_SEC = 5;
+/** The types of the answers of a gateway. A login page or a web server answers 200, too, and with something else. */
+const TEXTS = ['text/plain', 'application/json', 'text/event-stream'] as const;
 /** A connection whose other end is gone is noticed, also while a long file is heard and no byte is sent. */
 const KEEP_ALIVE_MS = 30_000;
 
@@ -49,6 +51,11 @@ async function askWhileBusy(asked: Asked): Promise<string> {
   for (;;) {
     const response = await send({ ...asked, audio, until });
     const { statusCode = 0, headers } = response;
+    const { 'content-type': type = TEXTS[0] } = headers;
+    if (statusCode === 200 && !TEXTS.some((text) => type.startsWith(text))) {
+      response.destroy();
+      throw new Error(`${asked.base} is no gateway: it answered with ${type}`);
+    }
     if (statusCode === 200 && asked.onSegment) return await streamedText(response, asked.onSegment);
     const body = (await bytesOf(response, 'The answer is too long')).toString();
     if (statusCode === 200) return body;

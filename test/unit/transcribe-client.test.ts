@@ -99,6 +99,19 @@ test('a gateway that is overloaded, which does not say when to come again, is as
   assert.deepEqual([asks, said], [2, ['overloaded']]);
 });
 
+test('the page of something else than a gateway is no text of the file', async (t) => {
+  const { signal } = new AbortController();
+  for (const onSegment of [undefined, () => undefined]) {
+    const asked = await asking(t, async (req, res) => {
+      await buffer(req);
+      res.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end('<h1>Sign in</h1>');
+    });
+    await assert.rejects(askFor({ ...asked, signal, onSegment }), {
+      message: `${asked.base} is no gateway: it answered with text/html; charset=utf-8`,
+    });
+  }
+});
+
 test('an abort gives its reason, before the answer and in the rest after a refusal', async (t) => {
   const reason = new Error('no longer wanted');
   for (const headers of [null, { 'Retry-After': '60' }]) {
