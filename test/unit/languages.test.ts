@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CATALOGUE } from '../../src/models/catalogue.ts';
 import { choicesOf, languageFor } from '../../src/transcription/language/choice.ts';
-import { languageName, parseLanguage } from '../../src/transcription/language/names.ts';
+import { languageName, namesNoLanguage, parseLanguage } from '../../src/transcription/language/names.ts';
 
 for (const [text, code] of [
   ['en', 'en'],
@@ -46,6 +46,12 @@ for (const [text, code] of [
 ] as const) {
   test(`language "${text}" is ${code ?? 'refused'}`, () => assert.equal(parseLanguage(text), code));
 }
+
+test('no language is named by nothing, auto, und and mul, with a script or region as well', () => {
+  for (const text of ['', ' ', 'auto', 'AUTO', 'und', 'mul', 'und-Latn', 'und_US'])
+    assert(namesNoLanguage(text), text);
+  for (const text of ['en', '-', 'automatic', 'undefined', 'mult']) assert(!namesNoLanguage(text), text);
+});
 
 test('every two-letter code that has a name in CLDR is taken, but for two that mean a country, and so is that name', () => {
   const names = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });

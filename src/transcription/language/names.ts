@@ -48,7 +48,7 @@ const UNKNOWN_COUNTRY = 'zz';
 /** Codes of ISO 639-2 that name no language: several, undetermined, no linguistic content, and without a code. */
 const NO_LANGUAGE = new Set(['mul', 'und', 'zxx', 'mis']);
 /** What stands for "find out": also the codes with which media files mark speech in several or unknown languages. */
-const DETECT = new Set(['', 'auto', 'und', 'mul']);
+const DETECT = new Set(['auto', 'und', 'mul']);
 
 let codes: ReadonlyMap<string, string> | null = null;
 
@@ -68,8 +68,11 @@ function codeOfName(): ReadonlyMap<string, string> {
   return codes;
 }
 
+/** The language of a tag, without its region and script. */
+const primaryOf = (text: string) => text.trim().toLowerCase().split(/[-_]/, 1)[0] ?? '';
+
 /** True for a text that leaves it to the model to find the language: nothing, `auto`, `und` and `mul`. */
-export const namesNoLanguage = (text: string): boolean => DETECT.has(text.trim().toLowerCase());
+export const namesNoLanguage = (text: string): boolean => text.trim() === '' || DETECT.has(primaryOf(text));
 
 /**
  * The code of the language that a client wrote as a code of ISO 639-1 to 639-3 or as an English name, in any case.
@@ -78,7 +81,7 @@ export const namesNoLanguage = (text: string): boolean => DETECT.has(text.trim()
  */
 export function parseLanguage(text: string): string | undefined {
   const whole = text.trim().toLowerCase();
-  const primary = whole.split(/[-_]/, 1)[0] ?? '';
+  const primary = primaryOf(text);
   if (COUNTRY_CODES.has(primary)) return undefined;
   for (const candidate of [whole, primary]) {
     const named = canonical(codeOfName().get(candidate) ?? candidate);
@@ -93,7 +96,7 @@ export function parseLanguage(text: string): string | undefined {
  * language of a country is the likely one of CLDR. Empty where there is nothing to propose.
  */
 export function meantBy(text: string): string {
-  const sent = text.trim().toLowerCase().split(/[-_]/, 1)[0] ?? '';
+  const sent = primaryOf(text);
   const isCountry = /^[a-z]{2}$/.test(sent) && sent !== UNKNOWN_COUNTRY && COUNTRIES.of(sent.toUpperCase());
   const likely = isCountry ? new Intl.Locale(`und-${sent}`).maximize().language : undefined;
   const meant = parseLanguage(MISSPELLED.get(sent) ?? likely ?? '');
