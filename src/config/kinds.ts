@@ -151,7 +151,7 @@ export function refusedSettings(
 /** The longest path of a Unix socket that every system takes. */
 const MAX_SOCKET_BYTES = 103;
 
-/** An address, or a Unix socket. A path alone is no address. */
+/** An address, also one in the brackets of a URL, or a Unix socket. A path alone is no address. */
 export const listenHost = z
   .string()
   .min(1)
@@ -159,7 +159,8 @@ export const listenHost = z
     const path = socketPathOf(host);
     if (path === undefined) return !host.includes('/');
     return path.startsWith('/') && Buffer.byteLength(path) <= MAX_SOCKET_BYTES;
-  }, `Expected an address, or unix: and an absolute path of at most ${MAX_SOCKET_BYTES} bytes`);
+  }, `Expected an address, or unix: and an absolute path of at most ${MAX_SOCKET_BYTES} bytes`)
+  .transform((host) => host.replace(/^\[(.+)\]$/, '$1'));
 
 /** Permissions of a file, as `chmod` takes them. */
 export const fileMode = z.string().regex(/^0?[0-7]{3}$/, 'Expected three octal digits');

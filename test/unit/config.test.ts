@@ -73,6 +73,10 @@ test('a name without its key is refused, because the name would be the key', () 
   assert.deepEqual(readConfig({ SVC_API_KEY: base64 }).config.apiKeys, [base64]);
 });
 
+test('an IPv6 address may stand in brackets, as in a URL', () => {
+  for (const host of ['::1', '[::1]']) assert.equal(readConfig({ SVC_HOST: host }).config.host, '::1');
+});
+
 test('keep-alive -1 is forever, and 0 unloads at once', () => {
   assert.equal(
     readConfig({ SVC_MODEL_KEEP_ALIVE_SEC: '-1' }).config.modelKeepAliveMs,
