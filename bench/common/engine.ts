@@ -1,23 +1,13 @@
 /** Models of the addon in the process of a bench, without the gateway around them. */
 import { readConfig } from '../../src/config/config.ts';
 import type { ChunkOptions, LoadOptions, NativeEngine, Token } from '../../src/engine/types.ts';
+import { GREEDY } from '../../src/transcription/recognizer.ts';
 import { JFK } from '../../test/wav.ts';
 import { median } from './numbers.ts';
 import { floatsOf, RATE, samplesOf } from './samples.ts';
 
-/** One greedy text with times. */
-export const GREEDY: ChunkOptions = {
-  language: 'en',
-  translate: false,
-  prompt: '',
-  temperature: 0,
-  audioContext: 0,
-  maxTokens: 0,
-  beams: 1,
-  times: true,
-  words: false,
-  again: false,
-};
+/** One greedy text with times of its tokens, but not of words. */
+export const GREEDY_TEXT: ChunkOptions = { ...GREEDY, language: 'en', words: false };
 
 /** The most tokens that a timed model decodes. */
 export const MAX_TOKENS = 30;
@@ -44,7 +34,7 @@ export async function timeModel(
   for (let round = 0; round <= rounds; round++) {
     const startedAt = performance.now();
     const segments = await loaded.transcribe(samples, {
-      ...GREEDY,
+      ...GREEDY_TEXT,
       audioContext: 640,
       maxTokens: MAX_TOKENS,
     });

@@ -14,7 +14,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadNative } from '../../src/engine/addon.ts';
-import { GREEDY } from '../common/engine.ts';
+import { GREEDY_TEXT } from '../common/engine.ts';
 import { ROOT } from '../common/machine.ts';
 import { median } from '../common/numbers.ts';
 import { RATE } from '../common/samples.ts';
@@ -56,7 +56,7 @@ async function voxgate(family: Family, path: string, threads: number): Promise<R
     async run(seconds) {
       const samples = samplesOf(seconds);
       const [begin, before] = [performance.now(), process.cpuUsage()];
-      await model.transcribe(samples, { ...GREEDY, times: false });
+      await model.transcribe(samples, { ...GREEDY_TEXT, times: false });
       const { user, system } = process.cpuUsage(before);
       return { wall: performance.now() - begin, cpu: (user + system) / 1000 };
     },

@@ -10,7 +10,7 @@ import { loadNative } from '../../src/engine/addon.ts';
 import { contextFor } from '../../src/transcription/decoding.ts';
 import { JFK } from '../../test/wav.ts';
 import { fileClip } from '../clips/clips.ts';
-import { GREEDY } from '../common/engine.ts';
+import { GREEDY_TEXT } from '../common/engine.ts';
 import { startGatewayProcess } from '../common/gateway.ts';
 import { median } from '../common/numbers.ts';
 import { numberOptions } from '../common/options.ts';
@@ -33,7 +33,10 @@ for (let round = -1; round < rounds; round += 1) {
   const { wallMs } = await transcribe(gateway.base, audio, { model: 'multilingual-base', language: 'en' });
   const begin = performance.now();
   await voiceActivity.probabilities(samples, { reset: true });
-  await model.transcribe(samples, { ...GREEDY, audioContext: contextFor(seconds, model.info.audioContext) });
+  await model.transcribe(samples, {
+    ...GREEDY_TEXT,
+    audioContext: contextFor(seconds, model.info.audioContext),
+  });
   const tookMs = performance.now() - begin;
   if (round < 0) continue; // this round loads the model
   overHttp.push(wallMs);

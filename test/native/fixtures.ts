@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after } from 'node:test';
 import { loadNative } from '../../src/engine/addon.ts';
 import type { ChunkOptions, TranscriptionModel } from '../../src/engine/types.ts';
+import { GREEDY } from '../../src/transcription/recognizer.ts';
 import { JFK } from '../wav.ts';
 
 export { JFK as speechFile };
@@ -41,18 +42,7 @@ export function loadFake(...lines: string[]): Promise<TranscriptionModel> {
   });
 }
 
-export const chunkOptions: ChunkOptions = {
-  language: 'en',
-  translate: false,
-  prompt: '',
-  temperature: 0,
-  audioContext: 0,
-  maxTokens: 0,
-  beams: 1,
-  times: true,
-  words: false,
-  again: false,
-};
+export const chunkOptions: ChunkOptions = { ...GREEDY, language: 'en', words: false };
 
 /**
  * The model of generate-parakeet.py, in which " eu" is nearly said where " Eu" is: its logit is `gap` below. After it
