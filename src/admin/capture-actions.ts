@@ -1,10 +1,10 @@
 /** The captures for the admin pages: find the newest one of a request, measure all, and replay one. */
 
+import { cachedFor } from '../cached-answer.ts';
 import type { Capture } from '../capture/capture.ts';
 import { findCapture, type StoredCapture } from '../capture/capture-folder.ts';
 import { replay } from '../capture/replay.ts';
 import { GatewayError } from '../errors.ts';
-import { keptFor } from '../kept-answer.ts';
 
 export interface CaptureActionsOptions {
   dir: string;
@@ -26,7 +26,7 @@ export type CaptureActions = ReturnType<typeof createCaptureActions>;
 export function createCaptureActions(options: CaptureActionsOptions) {
   const { dir, capture, failure, now = () => performance.now() } = options;
   let replaying = false;
-  const measured = () => keptFor(USAGE_KEPT_MS, () => capture.usage().catch(() => NOTHING), now);
+  const measured = () => cachedFor(USAGE_KEPT_MS, () => capture.usage().catch(() => NOTHING), now);
   let usage = measured();
 
   return {

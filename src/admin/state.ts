@@ -1,5 +1,5 @@
 /** The first line of the dashboard: what is wrong now and since when. The title and icon of the tab show it, too. */
-import { keptFor } from '../kept-answer.ts';
+import { cachedFor } from '../cached-answer.ts';
 import type { AdminDeps, Trouble } from './deps.ts';
 import { CATEGORY_NAMES, duration } from './views/format.ts';
 import { type Html, html } from './views/html.ts';
@@ -15,7 +15,7 @@ const KEPT_MS = 8000;
 /** Returns what makes the line. */
 export function stateView(deps: AdminDeps): () => Promise<Html> {
   const startedAt = new Date(Date.now() - performance.now());
-  const slowly = keptFor(KEPT_MS, () => slowTroubles(deps, startedAt));
+  const slowly = cachedFor(KEPT_MS, () => slowTroubles(deps, startedAt));
   return async () => {
     const troubles = [...heldLong(deps), ...(await slowly()), ...deps.watch.troubles(), ...quick(deps)];
     troubles.sort((a, b) => RANK[a.level] - RANK[b.level]);

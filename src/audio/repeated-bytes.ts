@@ -15,7 +15,7 @@ import { type Ffmpeg, isCutShort, startFfmpeg } from './ffmpeg-process.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
 import type { Container } from './sniff.ts';
 
-/** Speech is seldom coded with less (Opus goes down to 750 bytes/s), so few honest files are looked at. */
+/** Speech is seldom coded with less (Opus goes down to 750 bytes/s), so few honest files are searched at. */
 const USUAL_BYTES_PER_SEC = 1000;
 /** Audio of this length is not worth a look. */
 const SHORT_SEC = 30;
@@ -30,16 +30,16 @@ export function withoutRepeats(
 ): Decoder {
   const closing = new AbortController();
   const stop = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
-  let looking: Promise<unknown> = Promise.resolve();
-  let hasLooked = false;
+  let searching: Promise<unknown> = Promise.resolve();
+  let hasSearched = false;
   let samples = 0;
   let size: number | undefined;
 
-  async function look(): Promise<void> {
+  async function search(): Promise<void> {
     size ??= (await stat(path)).size;
     const audioSec = Math.max(samples / SAMPLE_RATE, decoder.durationSec ?? 0);
     if (audioSec <= SHORT_SEC + size / USUAL_BYTES_PER_SEC) return;
-    hasLooked = true;
+    hasSearched = true;
     if (
       await hasMoreInPackets(size, ffmpeg, inputArguments(path, { demuxer: container.demuxer }, track), stop)
     )
@@ -50,16 +50,16 @@ export function withoutRepeats(
     async read() {
       const block = await decoder.read();
       samples += block?.length ?? 0;
-      if (block !== null && !hasLooked) {
-        const looked = look();
-        looking = looked.catch(() => {});
-        await looked;
+      if (block !== null && !hasSearched) {
+        const searched = search();
+        searching = searched.catch(() => {});
+        await searched;
       }
       return block;
     },
     async close() {
       closing.abort();
-      await Promise.all([decoder.close(), looking]);
+      await Promise.all([decoder.close(), searching]);
     },
   });
 }

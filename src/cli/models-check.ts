@@ -66,14 +66,14 @@ export async function clipsOf(folder: string | undefined): Promise<Clip[]> {
   );
 }
 
-/** Transcribes one after the other. The first is heard twice, because the model is loaded meanwhile. */
+/** Transcribes one after the other. The first is transcribed twice, because the model is loaded meanwhile. */
 export async function* check(
   model: string,
   clips: readonly Clip[],
   transcriber: Transcriber,
   signal: AbortSignal,
 ): AsyncGenerator<CheckedClip> {
-  const hear = async ({ path, language }: Clip) => {
+  const transcribe = async ({ path, language }: Clip) => {
     const fields = { model, response_format: 'verbose_json', ...(language !== undefined && { language }) };
     const begin = performance.now();
     const answer = JSON.parse(await transcriber.ask({ audio: path, fields, signal }));
@@ -84,9 +84,9 @@ export async function* check(
       tookSec: number;
     };
   };
-  if (clips[0] !== undefined) await hear(clips[0]);
+  if (clips[0] !== undefined) await transcribe(clips[0]);
   for (const clip of clips) {
-    const { text, duration, tookSec, language_code } = await hear(clip);
+    const { text, duration, tookSec, language_code } = await transcribe(clip);
     yield {
       clip: parse(clip.path).base,
       language: clip.language ?? language_code ?? '',

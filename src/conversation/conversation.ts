@@ -159,7 +159,7 @@ export class Conversation {
     const item = this.#history.find(id);
     if (playback === undefined || item?.kind !== 'message')
       throw new GatewayError('item_truncate_invalid_item_id', { id });
-    const endMs = playback.tell(audioEndMs);
+    const endMs = playback.setHeardMs(audioEndMs);
     const [last] = [...this.#playbacks.keys()].slice(-1);
     if (id === last) this.#echo.stop(); // its player has stopped
     // An answer that goes on has its text still to come, and is cut when it has ended.

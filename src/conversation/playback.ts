@@ -16,7 +16,7 @@ export class Playback {
   #bytes = 0;
   #startedAt: number | null = null;
   /** What the listener says to have heard, ms. */
-  #toldMs: number | null = null;
+  #heardMs: number | null = null;
 
   /** @param now the clock, ms */
   constructor(bytesPerMs: number, now: () => number = () => performance.now()) {
@@ -31,18 +31,18 @@ export class Playback {
 
   /** Whether the listener has said how much it has heard, which it knows better than this clock. */
   get isTold(): boolean {
-    return this.#toldMs !== null;
+    return this.#heardMs !== null;
   }
 
   /** The audio that the listener has heard by now, ms. */
   get heardMs(): number {
-    if (this.#toldMs !== null) return this.#toldMs;
+    if (this.#heardMs !== null) return this.#heardMs;
     return this.#startedAt === null ? 0 : Math.min(this.sentMs, Math.round(this.#now() - this.#startedAt));
   }
 
   /** The time until all of it is heard, ms. */
   get leftMs(): number {
-    return this.#toldMs === null ? this.sentMs - this.heardMs : 0;
+    return this.#heardMs === null ? this.sentMs - this.heardMs : 0;
   }
 
   /** Begins a sentence, whose audio is added next. It may have the words of the one before. */
@@ -58,10 +58,10 @@ export class Playback {
     if (sentence) sentence.endMs = this.sentMs;
   }
 
-  /** Takes the word of the listener for what it has heard. @returns that, and where it names more, all audio so far */
-  tell(ms: number): number {
-    this.#toldMs = Math.min(ms, this.sentMs);
-    return this.#toldMs;
+  /** Sets how much the listener says that it has heard. @returns that, and where it names more, all audio so far */
+  setHeardMs(ms: number): number {
+    this.#heardMs = Math.min(ms, this.sentMs);
+    return this.#heardMs;
   }
 
   /** The words of the first `ms` of the audio. Within a sentence, they are taken to be spoken at an even pace. */

@@ -245,9 +245,9 @@ export const BUDGETS = {
     errorBytes: 256 * 1024,
     errorMs: 5000,
   },
-  /** The access log and the log of the process. */
   /** The names from the lists of the upstreams that `/metrics` may have as labels; further models are `other`. */
   metrics: { maxUpstreamModels: 100 },
+  /** The access log and the log of the process. */
   log: {
     /** What a client chooses, such as its user agent, is cut to this many characters in a line of the access log. */
     maxFieldCharacters: 512,

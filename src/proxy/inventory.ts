@@ -4,8 +4,8 @@
  * all wait for a dead upstream.
  */
 import { z } from 'zod';
+import { cachedFor } from '../cached-answer.ts';
 import type { Config, UpstreamConfig } from '../config/config.ts';
-import { keptFor } from '../kept-answer.ts';
 import { type ProblemKind, probe, problemOfStatus, timedOut, UpstreamProblem } from './probe.ts';
 
 export interface UpstreamModel {
@@ -60,7 +60,7 @@ export function createInventory(
 ) {
   const listed = new Map<Answer['category'], ReadonlySet<string>>();
   const notice = createNotice(config, log);
-  const answers = keptFor(
+  const answers = cachedFor(
     KEPT_FOR_MS,
     async () => {
       const answers = await Promise.all([
@@ -73,7 +73,7 @@ export function createInventory(
     },
     now,
   );
-  const voices = keptFor(KEPT_FOR_MS, () => voicesOf(config.tts), now);
+  const voices = cachedFor(KEPT_FOR_MS, () => voicesOf(config.tts), now);
   return {
     models: async () => (await answers()).flatMap(({ models }) => models),
     /** How the upstreams are, as they were when they were asked last, at most two seconds ago. */

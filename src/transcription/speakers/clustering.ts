@@ -93,15 +93,15 @@ function largeGroups(
   const bySize = centroidsOf(points, groups);
   const least = leastWeight(points);
   const large = bySize.filter(({ weight }) => weight >= least).length;
-  let kept = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));
+  let speakers = bySize.slice(0, Math.min(max, Math.max(min, large, 1)));
   const small = Math.min(SMALL_SEC, weightOf(points) * SMALL_SHARE);
-  while (kept.length > min) {
-    const nearest = nearestOf(kept, small);
+  while (speakers.length > min) {
+    const nearest = nearestOf(speakers, small);
     if (nearest === null || nearest.similarity < SMALL_THRESHOLD) break;
     const { one, other } = nearest;
-    kept = [...kept.filter((group) => group !== one && group !== other), joined(one, other)];
+    speakers = [...speakers.filter((group) => group !== one && group !== other), joined(one, other)];
   }
-  return kept;
+  return speakers;
 }
 
 /** The two most similar groups; the first of them is lighter than `weight`. */
