@@ -64,7 +64,7 @@ bool amx_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
     ggml_barrier(params->threadpool); // before the working memory is used otherwise
     return false;
   }
-  VOXGATE_TAKEN(amx_gemm);
+  VOXGATE_COUNT_CALL(amx_gemm);
   const auto* rows = static_cast<const block_q8_0*>(a);
   const int64_t strips = (m + kRows - 1) / kRows;
   Tiles& t = thread_tiles();

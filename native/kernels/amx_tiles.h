@@ -12,7 +12,7 @@
 #define VOXGATE_HAS_BFLOAT16
 
 #include "cpu_level.h"
-#include "taken.h"
+#include "kernel_calls.h"
 #include "transpose.h"
 
 #define GGML_COMMON_DECL_CPP

@@ -6,10 +6,10 @@
 
 #include "attend_rows.h"
 #include "gelu.h"
+#include "kernel_calls.h"
 #include "overlap.h"
 #include "q8_tiles.h"
 #include "row_chain.h"
-#include "taken.h"
 #include "thread_memory.h"
 
 #include <ggml-cpu-impl.h>
@@ -88,7 +88,7 @@ class Product {
   }
 
   void compute(const block_q8_0* columns, const ggml_compute_params* params) const {
-    VOXGATE_TAKEN(q8_gemm_few);
+    VOXGATE_COUNT_CALL(q8_gemm_few);
     const int64_t rows = weights()->ne[1], count = nodes_[0]->ne[1], blocks = weights()->ne[0] / kBlock;
     const FewColumns few(columns, blocks, count, blocks);
     const auto* const from = static_cast<const block_q8_0*>(weights()->data);
@@ -251,7 +251,7 @@ class Group {
     }
     if (attention_ == nullptr)
       return;
-    VOXGATE_TAKEN(attention_behind_products);
+    VOXGATE_COUNT_CALL(attention_behind_products);
     const int64_t rows = ggml_nrows(attention_);
     attend_rows(params, attention_, rows * params->ith / params->nth, rows * (params->ith + 1) / params->nth);
   }
@@ -303,7 +303,7 @@ int few_products(const ggml_cgraph* graph, int first, const RowChain& before,
   if (!group.is_any())
     return 0;
   if (group.end() - first > 1)
-    VOXGATE_TAKEN(few_products);
+    VOXGATE_COUNT_CALL(few_products);
   group.compute(params);
   return group.end() - first;
 }

@@ -1,8 +1,8 @@
 // What ggml's CPU library has of ours is found by name, since it is loaded at run time. Its own lookup asks
 // here first (cmake/ggml.cmake).
 #include "cpu_level.h"
+#include "kernel_calls.h"
 #include "speech_ops.h"
-#include "taken.h"
 
 #include <cstring>
 

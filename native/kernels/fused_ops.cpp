@@ -1,8 +1,8 @@
 // Nodes of a graph that are computed as one. ggml-cpu.c asks before it computes a node.
 #include "attend_rows.h"
 #include "few_products.h"
+#include "kernel_calls.h"
 #include "row_chain.h"
-#include "taken.h"
 
 #include <ggml-cpu-impl.h>
 #include <ggml-impl.h>
@@ -22,7 +22,7 @@ extern "C" int voxgate_fused(const ggml_cgraph* graph, int first, const ggml_com
     return count;
   if (chain.count() < 2)
     return 0;
-  VOXGATE_TAKEN(fused_ops);
+  VOXGATE_COUNT_CALL(fused_ops);
   chain.compute(params);
   return chain.count();
 }

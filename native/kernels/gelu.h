@@ -1,6 +1,6 @@
 #pragma once
 
-#include "taken.h"
+#include "kernel_calls.h"
 #include "vectors.h"
 
 #include <vec.h>
@@ -11,7 +11,7 @@ namespace voxgate {
 // GELU in its tanh form (https://arxiv.org/abs/1606.08415), which is x * sigmoid(2u) with
 // u = sqrt(2 / pi) * (x + 0.044715 x^3), by the exponential that ggml has for vectors.
 inline void gelu_row(int n, float* y, const float* x) {
-  VOXGATE_TAKEN(gelu);
+  VOXGATE_COUNT_CALL(gelu);
   const Floats one = spread(1.0F);
   for (int64_t i = 0; i < n; i += kLanes) {
     const int64_t left = n - i;

@@ -2,7 +2,7 @@
 // that both write to each line of the cache, and every value is rounded by itself.
 #include "im2col.h"
 
-#include "taken.h"
+#include "kernel_calls.h"
 
 #include <ggml-cpu.h>
 
@@ -26,7 +26,7 @@ bool im2col(const ggml_compute_params* params, ggml_tensor* dst) {
   if (!over_time || dilation != 1 || stride > kMaxStride || taps > kMaxTaps || padding >= taps ||
       source->ne[2] != 1 || source->type != GGML_TYPE_F32 || source->nb[0] != sizeof(float))
     return false;
-  VOXGATE_TAKEN(im2col);
+  VOXGATE_COUNT_CALL(im2col);
   const int64_t length = source->ne[0], channels = source->ne[1], times = dst->ne[1];
   const int64_t row = channels * taps;
   auto* const out = static_cast<ggml_fp16_t*>(dst->data);

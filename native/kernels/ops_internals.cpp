@@ -24,7 +24,7 @@ static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
 #include "attend_rows.h"
 #include "gelu.h"
 #include "im2col.h"
-#include "taken.h"
+#include "kernel_calls.h"
 #include "unmasked_attention.h"
 
 #include <ggml-cpu.h>
@@ -43,7 +43,7 @@ bool voxgate::has_few_queries(const ggml_tensor* attention) {
 }
 
 void voxgate::attend_rows(const ggml_compute_params* params, ggml_tensor* dst, int64_t first, int64_t end) {
-  VOXGATE_TAKEN(attend_rows);
+  VOXGATE_COUNT_CALL(attend_rows);
   if (!unmasked_attention(dst, first, end))
     ggml_compute_forward_flash_attn_ext_f16_one_chunk(
         params, dst, static_cast<int>(first), static_cast<int>(end), 0, dst->src[1]->ne[1], nullptr, 0);
@@ -60,6 +60,6 @@ static void im2col(const ggml_compute_params* params, ggml_tensor* dst) {
 }
 
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count) {
-  VOXGATE_TAKEN(halves_to_floats);
+  VOXGATE_COUNT_CALL(halves_to_floats);
   ggml_cpu_fp16_to_fp32(halves, floats, count);
 }

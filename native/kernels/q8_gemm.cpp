@@ -1,8 +1,8 @@
 #include "q8_gemm.h"
 
+#include "kernel_calls.h"
 #include "q8_few.h"
 #include "q8_steps.h"
-#include "taken.h"
 #include "thread_memory.h"
 
 #ifdef VOXGATE_HAS_VECTORS
@@ -241,13 +241,13 @@ bool q8_gemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
   if (n < kFewColumns) { // of a shape that few_products.cpp leaves
     if (!is_few(m, n, k))
       return false;
-    VOXGATE_TAKEN(q8_gemm_few);
+    VOXGATE_COUNT_CALL(q8_gemm_few);
     const int64_t first = m * params->ith / params->nth;
     const int64_t end = m * (params->ith + 1) / params->nth;
     FewColumns(columns, ldb, n, k).multiply(rows + first * lda, lda, end - first, c + first, ldc);
     return true;
   }
-  VOXGATE_TAKEN(q8_gemm);
+  VOXGATE_COUNT_CALL(q8_gemm);
   const int64_t strips = (m + kRows - 1) / kRows;
   const int64_t panel = std::min(n, kPrepared / k / kColumns * kColumns); // columns prepared at once
   const int64_t panels = (n + panel - 1) / panel;

@@ -128,7 +128,7 @@ bool q8_tiles(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k
               const void* b, int64_t ldb, float* c, int64_t ldc) {
   if (!q8_tiles_take(n, k))
     return false;
-  VOXGATE_TAKEN(q8_tiles);
+  VOXGATE_COUNT_CALL(q8_tiles);
   auto& [columns, strip] = thread_block<Work>();
   lay_out(columns, static_cast<const block_q8_0*>(b), ldb, n, k);
   const auto* rows = static_cast<const block_q8_0*>(a);

@@ -4,7 +4,7 @@
 #include "attention_products.h"
 #include "speech_kernels.h"
 
-#include "taken.h"
+#include "kernel_calls.h"
 
 #include <algorithm>
 #include <cmath>
@@ -106,7 +106,7 @@ void attend(const Head& head, ggml_tensor* dst) {
 } // namespace
 
 void speech_attention(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(speech_attention);
+  VOXGATE_COUNT_CALL(speech_attention);
   const auto heads = static_cast<int64_t>(reinterpret_cast<uintptr_t>(user));
   const bool relative = dst->src[3] != nullptr;
   const int64_t width = dst->ne[0];

@@ -3,8 +3,8 @@
 // that the compiler vectorizes them.
 #include "speech_ops.h"
 
+#include "kernel_calls.h"
 #include "speech_kernels.h"
-#include "taken.h"
 
 #include "../exponential.h"
 
@@ -30,7 +30,7 @@ void add_product(float* __restrict out, const float* __restrict x, const float* 
 } // namespace
 
 void speech_norm(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(speech_norm);
+  VOXGATE_COUNT_CALL(speech_norm);
   const Rows x(dst->src[0]);
   const float* const weight = floats(dst->src[1]);
   const float* const bias = floats(dst->src[2]);
@@ -68,7 +68,7 @@ void speech_norm(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 void speech_convolution(ggml_tensor* dst, int ith, int nth, void*) {
-  VOXGATE_TAKEN(speech_convolution);
+  VOXGATE_COUNT_CALL(speech_convolution);
   const Rows x(dst->src[0]);
   const int64_t width = dst->ne[0];
   const int64_t taps = dst->src[1]->ne[0];
@@ -109,7 +109,7 @@ void speech_convolution(ggml_tensor* dst, int ith, int nth, void*) {
 }
 
 void speech_subsample(ggml_tensor* dst, int ith, int nth, void*) {
-  VOXGATE_TAKEN(speech_subsample);
+  VOXGATE_COUNT_CALL(speech_subsample);
   const Rows mel(dst->src[0]);
   const int64_t mels = dst->src[0]->ne[0];
   const int64_t channels = dst->ne[0];
@@ -162,7 +162,7 @@ void speech_subsample(ggml_tensor* dst, int ith, int nth, void*) {
 }
 
 void speech_subsample_again(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(speech_subsample_again);
+  VOXGATE_COUNT_CALL(speech_subsample_again);
   const Rows x(dst->src[0]);
   const auto bands = static_cast<int64_t>(reinterpret_cast<uintptr_t>(user));
   const int64_t frames = x.count / bands;
@@ -191,7 +191,7 @@ void speech_subsample_again(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 void speech_finish(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(speech_finish);
+  VOXGATE_COUNT_CALL(speech_finish);
   const auto steps = static_cast<int>(reinterpret_cast<uintptr_t>(user));
   const int64_t width = dst->ne[0];
   // ggml puts the tensor itself first.
@@ -220,7 +220,7 @@ void speech_finish(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 void speech_memory(ggml_tensor* dst, int ith, int nth, void*) {
-  VOXGATE_TAKEN(speech_memory);
+  VOXGATE_COUNT_CALL(speech_memory);
   const Rows v(dst->src[0]), x(dst->src[2]);
   const int64_t width = dst->ne[0];
   const int64_t taps = dst->src[1]->ne[0];

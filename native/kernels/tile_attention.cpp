@@ -9,7 +9,7 @@
 
 namespace voxgate {
 VOXGATE_AMX void tile_hear(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_hear);
+  VOXGATE_COUNT_CALL(tile_hear);
   const Positions positions(user);
   const int64_t width = dst->src[0]->ne[1] / 3;
   const int64_t depth = width / positions.heads;
@@ -54,7 +54,7 @@ VOXGATE_AMX void tile_hear(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 VOXGATE_AMX void tile_attention(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_attention);
+  VOXGATE_COUNT_CALL(tile_attention);
   const Positions positions(user);
   const int64_t width = dst->ne[0] * 2 / kTile;
   const int64_t depth = width / positions.heads;

@@ -12,7 +12,7 @@ namespace voxgate {
 namespace {
 
 template <bool kPacked> VOXGATE_AMX void tile_norm(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_norm);
+  VOXGATE_COUNT_CALL(tile_norm);
   const Positions positions(user);
   const float* const weight = floats(dst->src[1]);
   const float* const bias = floats(dst->src[2]);
@@ -55,7 +55,7 @@ template <bool kPacked> VOXGATE_AMX void tile_norm(ggml_tensor* dst, int ith, in
 }
 
 VOXGATE_AMX void tile_remember(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_remember);
+  VOXGATE_COUNT_CALL(tile_remember);
   const Positions positions(user);
   const int64_t width = dst->src[0]->ne[1];
   const float* const bias = floats(dst->src[1]);
@@ -97,7 +97,7 @@ VOXGATE_AMX void tile_remember(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 VOXGATE_AMX void tile_expand(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_expand);
+  VOXGATE_COUNT_CALL(tile_expand);
   const Positions positions(user);
   const int64_t blocks = dst->src[0]->ne[1] / kBlock;
   const float* const bias = floats(dst->src[1]);
@@ -114,7 +114,7 @@ VOXGATE_AMX void tile_expand(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 VOXGATE_AMX void tile_contract(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_contract);
+  VOXGATE_COUNT_CALL(tile_contract);
   const Positions positions(user);
   const int64_t width = dst->src[0]->ne[1];
   const float* const bias = floats(dst->src[1]);
@@ -131,7 +131,7 @@ VOXGATE_AMX void tile_contract(ggml_tensor* dst, int ith, int nth, void* user) {
 }
 
 VOXGATE_AMX void tile_scores(ggml_tensor* dst, int ith, int nth, void* user) {
-  VOXGATE_TAKEN(tile_scores);
+  VOXGATE_COUNT_CALL(tile_scores);
   const Positions positions(user);
   const ggml_tensor* const weight = dst->src[0];
   const float* const bias = floats(dst->src[1]);

@@ -7,7 +7,7 @@
 
 #include "amx_tiles.h"
 #include "attention_products.h"
-#include "taken.h"
+#include "kernel_calls.h"
 
 #include "ggml-cpu-impl.h"
 #include "ggml-cpu.h"
@@ -175,17 +175,17 @@ bool unmasked_attention(ggml_tensor* dst, int64_t first, int64_t end) {
   auto* attend = &attend_in_floats;
   if (queries < kFewQueries) {
     attend = &attend_few;
-    VOXGATE_TAKEN(attention_of_few);
+    VOXGATE_COUNT_CALL(attention_of_few);
 #ifdef VOXGATE_HAS_BFLOAT16
   } else if (bfloat16_products() == Bfloat16::tiles) {
     attend = &attend_on_tiles;
-    VOXGATE_TAKEN(attention_on_tiles);
+    VOXGATE_COUNT_CALL(attention_on_tiles);
   } else if (bfloat16_products() == Bfloat16::vectors) {
     attend = &attend_on_vectors;
-    VOXGATE_TAKEN(attention_on_vectors);
+    VOXGATE_COUNT_CALL(attention_on_vectors);
 #endif
   } else {
-    VOXGATE_TAKEN(attention_in_floats);
+    VOXGATE_COUNT_CALL(attention_in_floats);
   }
   for (int64_t row = first; row < end;) {
     const int64_t head = row / queries;

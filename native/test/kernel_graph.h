@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/taken.h"
+#include "kernels/kernel_calls.h"
 
 #include <ggml-backend.h>
 #include <ggml-cpp.h>

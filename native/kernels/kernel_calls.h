@@ -1,7 +1,7 @@
 #pragma once
 
 // In the build of the tests each kernel counts its calls, so that a test can fail when ggml computes without
-// it. In every other build VOXGATE_TAKEN does nothing.
+// it. In every other build VOXGATE_COUNT_CALL does nothing.
 #ifdef VOXGATE_TESTS
 
 #include "cpu_level.h"
@@ -50,8 +50,8 @@ constexpr const char* kGetKernelCalls = "voxgate_kernel_calls";
 
 } // namespace voxgate
 
-#define VOXGATE_TAKEN(kernel) voxgate::kernel_calls.kernel.fetch_add(1, std::memory_order_relaxed)
+#define VOXGATE_COUNT_CALL(kernel) voxgate::kernel_calls.kernel.fetch_add(1, std::memory_order_relaxed)
 
 #else
-#define VOXGATE_TAKEN(kernel) static_cast<void>(0)
+#define VOXGATE_COUNT_CALL(kernel) static_cast<void>(0)
 #endif
