@@ -40,7 +40,7 @@ interface SpanSounds {
   spans: SpanSound[];
   /** The span most likely to be in another language. */
   suspect?: SpanSound | undefined;
-  /** The span that sounds the least like that of the chunk. It is a suspect only if its words are improbable, too. */
+  /** The span that sounds the least like that of the chunk. */
   unlike?: SpanSound | undefined;
 }
 
@@ -66,7 +66,7 @@ async function suspectsOf(
 ): Promise<Pick<SpanSounds, 'suspect' | 'unlike'>> {
   const same = ({ probabilities }: SpanSound) => probabilities.get(language) ?? 0;
   const [unlike, ...others] = spans.toSorted((a, b) => same(a) - same(b));
-  if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return {};
+  if (unlike === undefined || same(unlike) >= SAME_LANGUAGE) return { unlike };
   const isOther = (span: SpanSound) =>
     same(span) < UNLIKELY_LANGUAGE ||
     [...span.probabilities].some(
@@ -75,6 +75,16 @@ async function suspectsOf(
   const suspect = [unlike, ...others].find(isOther);
   if (suspect !== undefined) return { suspect, unlike };
   return { unlike, ...((await hasChangedBefore(unlike, language, request)) && { suspect: unlike }) };
+}
+
+/** The span to ask for its language where words of the chunk are improbable. */
+export async function suspectByWords(
+  { unlike, language }: SpanSounds,
+  request: ChunkRequest,
+): Promise<SpanSound | undefined> {
+  if (unlike === undefined) return undefined;
+  const isUnlike = (unlike.probabilities.get(language) ?? 0) < SAME_LANGUAGE;
+  return isUnlike || (await hasChangedBefore(unlike, language, request)) ? unlike : undefined;
 }
 
 /** True where a part of the speech before is in other languages than this one. @param span what knows the others */

@@ -29,16 +29,16 @@ import {
 } from './decoding.ts';
 import { isInvented } from './hallucination.ts';
 import { type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
-import { detectPerSpan, hasChangedBefore, type Piece, piecesByLanguage } from './language-changes.ts';
+import {
+  detectPerSpan,
+  hasChangedBefore,
+  type Piece,
+  piecesByLanguage,
+  suspectByWords,
+} from './language-changes.ts';
 import { betweenPauses } from './pauses.ts';
 import { mayRepeat, withoutRepeats } from './repeats.ts';
-import {
-  alignedWords,
-  doubtsOfSpans,
-  hasDoubtfulWords,
-  lackText,
-  type SpanDoubts,
-} from './text-alignment.ts';
+import { alignedWords, hasDoubtfulWords, lackText, speechLeftOut } from './text-alignment.ts';
 
 /**
  * Longer chunks take no less time for each second of speech, and more memory. bench/results/time.md has the figures.
@@ -74,9 +74,9 @@ export const recognizer: Recognizer = {
     );
     const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
-    const doubtful = detection.spans[whole.doubtful ?? -1];
-    const unlike = whole.hasDoubtfulWords ? detection.unlike : undefined;
-    const suspects = [...new Set([detection.suspect, unlike, doubtful])].filter((span) => span !== undefined);
+    const byWords =
+      hasSpans && whole.hasDoubtfulWords === true ? await suspectByWords(detection, request) : undefined;
+    const suspects = [...new Set([detection.suspect, byWords])].filter((span) => span !== undefined);
     let [first, ...others]: Piece[] = [];
     for (const suspect of isUnsure ? [suspects[0]] : suspects) {
       [first, ...others] = await piecesByLanguage(lane, chunk, { ...detection, suspect, isUnsure }, request);
@@ -100,9 +100,14 @@ export const recognizer: Recognizer = {
   },
 };
 
-type Recognized = Recognition & SpanDoubts;
+type Recognized = Recognition & {
+  /** Speech of the chunk without any word of its text, as pieces of it. */
+  leftOut?: Chunk[];
+  /** Whether some words in a row are improbable. */
+  hasDoubtfulWords?: boolean;
+};
 
-/** Whether a text is worth an alignment that shows what in it may be in another language. */
+/** Whether a text is worth an alignment that shows the speech without words. */
 type MayChange = (segments: DecodedSegment[]) => Promise<boolean>;
 
 /** What is said in a chunk, or a piece of one, that is in one language. */
@@ -139,7 +144,7 @@ async function recognizeIn(
   return {
     detected,
     hasDoubtfulWords: hasDoubtfulWords(together.segments),
-    ...(isAsked && (await doubtsOfSpans(lane, chunk, together.segments, said))),
+    ...(isAsked && { leftOut: await speechLeftOut(lane, chunk, said) }),
     ...textIn(together, chunk, language, request),
     ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
   };
@@ -195,7 +200,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
 async function withLeftOut(
   lane: Lane,
   chunk: Chunk,
-  { leftOut = [], doubtful: _, hasDoubtfulWords: __, ...whole }: Recognized,
+  { leftOut = [], hasDoubtfulWords: _, ...whole }: Recognized,
   request: ChunkRequest,
 ): Promise<Recognition> {
   const pieces: ChunkRecognition[] = [];

@@ -1,12 +1,12 @@
 /**
- * Where the text of a chunk is said in it. An alignment shows speech that has no words of the text, and words that do not
- * fit what is said, at a fraction of what it costs to decode the speech again.
+ * Where the text of a chunk is said in it. An alignment shows speech that has no words of the text, at a fraction of what
+ * it costs to decode the speech again.
  */
 import { SAMPLE_RATE } from '../../audio/decoder.ts';
 import { type DecodedSegment, type Lane, NativeError } from '../../engine/types.ts';
 import { contextFor } from '../decoding.ts';
 import { GREEDY } from '../recognizer.ts';
-import { beginsUnspaced, meanLogprob, textOf, type Word } from '../segment.ts';
+import { beginsUnspaced, textOf, type Word } from '../segment.ts';
 import { type Chunk, splitChunk, withSilences } from '../speech/chunks.ts';
 import { isFarTooShort } from '../speech/speech-rate.ts';
 import { toWords } from '../text/words.ts';
@@ -56,16 +56,6 @@ export async function lackText(lane: Lane, chunk: Chunk, parts: Chunk[], said: S
   return sec >= LEAST_WITHOUT_TEXT_SEC;
 }
 
-/** Signs that a part of a chunk is in another language than the rest. */
-export interface SpanDoubts {
-  /** Whether some words of its text are improbable. */
-  hasDoubtfulWords?: boolean;
-  /** Speech of the chunk without any word of its text, as pieces of it. */
-  leftOut?: Chunk[];
-  /** The number of the span between pauses with the least probable words, where they are improbable. */
-  doubtful?: number;
-}
-
 /** True where some words of a text are improbable. It takes no alignment. */
 export function hasDoubtfulWords(segments: DecodedSegment[]): boolean {
   const tokens = segments.flatMap(({ tokens }) => tokens).filter(({ bytes }) => bytes.length > 0);
@@ -74,36 +64,21 @@ export function hasDoubtfulWords(segments: DecodedSegment[]): boolean {
   return tokens.slice(DOUBTFUL_TOKENS - 1).some((_, at) => sumFrom(at) < DOUBTFUL_TOKENS * DOUBTFUL_LOGPROB);
 }
 
-/**
- * How the text is spread over the speech between pauses: what it leaves out, where that is long enough for a word, and
- * where its words are improbable. Both are signs of another language.
- */
-export async function doubtsOfSpans(
-  lane: Lane,
-  whole: Chunk,
-  segments: DecodedSegment[],
-  said: SaidText,
-): Promise<SpanDoubts> {
+/** Speech of the chunk without any word of its text, where that is long enough for a word. */
+export async function speechLeftOut(lane: Lane, whole: Chunk, said: SaidText): Promise<Chunk[]> {
   const chunk = cutAtPauses(whole);
-  if (chunk.speech.length < 2 || said.text === '') return {};
+  if (chunk.speech.length < 2 || said.text === '') return [];
   const words = await alignedWords(lane, whole, said);
-  if (words === 'too long') return {};
+  if (words === 'too long') return [];
   const spans = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
-  const written = toWords(segments, said.language, whole.startSec, whole.speech);
-  const isSame = written.length === words.length;
-  const logprobs = spans.map((span) =>
-    meanLogprob(isSame ? written.filter((_, i) => isSaidIn(words[i] as Word, span)) : []),
-  );
-  const least = Math.min(...logprobs);
   const isLeftOut = spans.map((span) => hasHardlyWords(span, words));
   const starts = [...isLeftOut.keys()].filter((at) => at > 0 && isLeftOut[at] !== isLeftOut[at - 1]);
   // With no change, the text is in all of the speech, or nowhere.
   const runs = starts.length === 0 ? [] : splitChunk(chunk, starts);
-  const leftOut = runs.filter(
+  return runs.filter(
     ({ samples }, i) =>
       isLeftOut[[0, ...starts][i] as number] && audibleSec(samples) >= LEAST_WITHOUT_TEXT_SEC,
   );
-  return { leftOut, ...(least < DOUBTFUL_LOGPROB && { doubtful: logprobs.indexOf(least) }) };
 }
 
 const isSaidIn = ({ start, end }: Word, { startSec, endSec }: Chunk): boolean =>
