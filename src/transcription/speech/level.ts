@@ -23,22 +23,6 @@ const LEAST_LOUDNESS = 1e-6;
 /** The gains of so much audio are known, of which the longest chunk is a part. */
 const KNOWN_WINDOWS = 4000;
 
-/**
- * Removes the offset of a cheap microphone, which would hide soft speech: from the first block on whose mean is greater
- * than the root mean square of the sound around it. Audio without such a block stays as it is, to the bit.
- */
-export function createOffsetRemover() {
-  let offset = 0;
-  return {
-    /** Takes the next block of a stream. */
-    remove(block: Float32Array): Float32Array {
-      const mean = sumOf(block) / Math.max(1, block.length);
-      if (2 * mean ** 2 * block.length > powerOf(block)) offset = mean;
-      return offset === 0 ? block : block.map((sample) => sample - offset);
-    },
-  };
-}
-
 export function createLeveler() {
   /** The gain of each window in the last blocks. The first one is that of the window number `first`. */
   let gains: number[] = [];
@@ -97,12 +81,6 @@ function loudnessOf(block: Float32Array): number[] {
     loudness.push(Math.sqrt(Math.max(0, sum) / samples));
   }
   return loudness;
-}
-
-function sumOf(samples: Float32Array): number {
-  let sum = 0;
-  for (const sample of samples) sum += sample;
-  return sum;
 }
 
 /** The sum of the squares. */
