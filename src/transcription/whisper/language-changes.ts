@@ -16,7 +16,10 @@ import { betweenPauses } from './pauses.ts';
 const OTHER_LANGUAGE = 0.3;
 /** A span is in doubt, too, where that of the chunk is less probable, whichever the others are. */
 const UNLIKELY_LANGUAGE = 0.1;
-/** Where the language has changed before, a span is in doubt already where that of the chunk is less probable. */
+/**
+ * Where the language has changed before, or words are improbable, a span is in doubt already where that of the chunk is
+ * less probable.
+ */
 const SAME_LANGUAGE = 0.8;
 /** The language has changed where this part of the speech before is in others than that of the chunk. */
 const OTHER_SHARE = 0.1;
