@@ -1,4 +1,4 @@
-/** `npm run dev` shows a change without a build. */
+/** What the recipes of docs/recipes build upon: `npm run dev`, and a build in a copy of the tree. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,4 +20,10 @@ test('npm run dev serves the sources, and a change as soon as it is saved', asyn
   writeFileSync(handler, readFileSync(handler, 'utf8').replace("status: 'ok'", "status: 'changed'"));
   const isServed = async () => (await health().catch(() => '')).includes('"status":"changed"');
   await until('the change is served', isServed, LIMIT_MS);
+});
+
+test('the sources build where the packages are a link to another folder', async () => {
+  await using copy = createWorkingCopy({ ownBuild: false });
+  const { code, output } = await copy.run('npm run --silent build -- ts');
+  assert.equal(code, 0, output);
 });

@@ -74,7 +74,8 @@ export function createWorkingCopy({ ownBuild, usersModels = false }: CopyOptions
     },
     async [Symbol.asyncDispose]() {
       await stopServing();
-      rmSync(dir, { recursive: true, force: true });
+      // A command that was stopped may leave a compiler that still writes.
+      rmSync(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };
 }

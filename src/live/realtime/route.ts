@@ -98,7 +98,7 @@ interface Accepted {
   message: MessageSize;
 }
 
-export function createRealtime(deps: RealtimeDeps) {
+export function createRealtime(deps: RealtimeDeps): { handler: RequestHandler; stop(): Promise<void> } {
   const open = new Set<RealtimeConnection>();
   const joinLargeMessages = createLargeMessages(deps.limits);
   const accept = new WebSocketServer({
