@@ -125,8 +125,14 @@ function read(path: string): string | null {
 export function cacheFolder(env: NodeJS.ProcessEnv): string | null {
   const named = env.XDG_CACHE_HOME?.trim();
   if (named) return named;
+  const home = homeFolder();
+  return home === null ? null : join(home, '.cache');
+}
+
+/** Null for a user without one. */
+export function homeFolder(): string | null {
   try {
-    return join(homedir(), '.cache');
+    return homedir();
   } catch {
     return null;
   }

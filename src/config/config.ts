@@ -17,6 +17,8 @@ import {
   cpuLevel,
   defaultModelDir,
   fileMode,
+  folder,
+  fromHome,
   httpUrl,
   integer,
   key,
@@ -24,6 +26,7 @@ import {
   list,
   listenHost,
   MASK,
+  NO_PATH,
   number,
   onOff,
   origins,
@@ -87,7 +90,7 @@ const access = {
 };
 
 const models = {
-  SVC_MODEL_DIR: z.string().min(1).optional().describe('where weights are kept'),
+  SVC_MODEL_DIR: folder.optional().describe('where weights are kept'),
   SVC_MODEL_DOWNLOAD: onOff.default(true).describe('whether missing weights may be downloaded'),
   SVC_MODEL_DEFAULT_SIZE: z.enum(SIZES).default('small').describe('multilingual size that `auto` prefers'),
   SVC_MODEL_PRELOAD: list.default([]).describe('models to load at start, comma-separated ids or aliases'),
@@ -119,7 +122,7 @@ const machine = {
   SVC_MODEL_MEMORY_MB: number(1, 16_777_216)
     .optional()
     .describe('memory for all loaded models together, MiB'),
-  SVC_TMP_DIR: z.string().min(1).optional().describe('where uploads are kept while they are needed'),
+  SVC_TMP_DIR: folder.optional().describe('where uploads are kept while they are needed'),
 };
 
 const upstreams = {
@@ -176,9 +179,7 @@ const records = {
     .default(3600)
     .describe('rolling window of the metrics, seconds'),
   SVC_OBS_ACCESS_LOG_ENABLED: onOff.default(true).describe('whether the access log is on at start'),
-  SVC_OBS_LOG_DIR: z
-    .string()
-    .min(1)
+  SVC_OBS_LOG_DIR: folder
     .default('logs')
     .describe('folder of the access log; `-` writes it to standard output'),
   SVC_OBS_LOG_PROBES: onOff
@@ -189,12 +190,12 @@ const records = {
     .default(1)
     .describe('largest size of all access logs, GiB; the oldest go first; may be a fraction'),
   SVC_OBS_PAYLOAD_ENABLED: onOff.default(false).describe('whether payload capture is on at start'),
-  SVC_OBS_PAYLOAD_DIR: z.string().min(1).default('payloads').describe('folder for captures'),
+  SVC_OBS_PAYLOAD_DIR: folder.default('payloads').describe('folder for captures'),
   SVC_OBS_PAYLOAD_MAX_DAYS: number(0, 36_500).default(7).describe('days to keep captures; may be a fraction'),
   SVC_OBS_PAYLOAD_MAX_GB: number(0, 1_048_576)
     .default(5)
     .describe('largest size of all captures, GiB; the oldest go first; may be a fraction'),
-  SVC_CRASH_DIR: z.string().min(1).default('crashes').describe('folder for crash records'),
+  SVC_CRASH_DIR: folder.default('crashes').describe('folder for crash records'),
 };
 
 /** The settings in groups, by what an operator wants to do. */
@@ -435,8 +436,10 @@ function asShown(
   );
 }
 
-/** The lines of a file as a list. */
-function secretIn(path: string, setting: string): string {
+/** The lines of a file as a list. As in other files of keys, a line that begins with `#` is a comment. */
+function secretIn(named: string, setting: string): string {
+  const path = fromHome(named.trim());
+  if (path === null) throw new ConfigError(`${setting} cannot be "${named}": ${NO_PATH}`);
   let text: string;
   try {
     const file = statSync(path);
@@ -447,8 +450,8 @@ function secretIn(path: string, setting: string): string {
     throw new ConfigError(`${setting}: ${path} cannot be read: ${inWords(error).replace(`${path}: `, '')}`);
   }
   const lines = text.split('\n').map((line) => line.trim());
-  const secret = lines.filter((line) => line !== '').join(',');
-  if (secret === '') throw new ConfigError(`${setting}: ${path} is empty`);
+  const secret = lines.filter((line) => line !== '' && !line.startsWith('#')).join(',');
+  if (secret === '') throw new ConfigError(`${setting}: ${path} is empty, or has only comments (#)`);
   return secret;
 }
 

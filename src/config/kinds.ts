@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { socketPathOf } from '../address.ts';
-import { cacheFolder } from '../machine.ts';
+import { cacheFolder, homeFolder } from '../machine.ts';
 import { isTruthy } from '../truthy.ts';
 
 export const number = (min: number, max: number) =>
@@ -161,6 +161,27 @@ export const listenHost = z
     return path.startsWith('/') && Buffer.byteLength(path) <= MAX_SOCKET_BYTES;
   }, `Expected an address, or unix: and an absolute path of at most ${MAX_SOCKET_BYTES} bytes`)
   .transform((host) => host.replace(/^\[(.+)\]$/, '$1'));
+
+/**
+ * A path, in which a leading `~` becomes the home folder of this user, as in a shell: no shell reads the file of
+ * `docker run --env-file` or of `EnvironmentFile=`. Null for what else a shell would replace, and where there is no home.
+ */
+export function fromHome(path: string): string | null {
+  if (/^(~[^/]|\$)/.test(path)) return null;
+  if (!path.startsWith('~')) return path;
+  const home = homeFolder();
+  return home === null ? null : join(home, path.slice(1));
+}
+
+export const NO_PATH = 'Expected a path; ~/ is the home folder of this user, and nothing else is replaced';
+export const folder = z
+  .string()
+  .min(1)
+  .transform((path, context) => {
+    const found = fromHome(path);
+    if (found === null) context.addIssue(NO_PATH);
+    return found ?? path;
+  });
 
 /** Permissions of a file, as `chmod` takes them. */
 export const fileMode = z.string().regex(/^0?[0-7]{3}$/, 'Expected three octal digits');

@@ -103,11 +103,18 @@ test('secrets are read from files, and a secret that is missing never opens the 
   const { config } = readConfig({
     SVC_API_KEY_FILE: file('keys', 'alice=one\n\ntwo\n'),
     SVC_LLM_API_KEY_FILE: file('llm', 'three\n'),
+    HF_TOKEN_FILE: file('hub', '\uFEFF# from the hub, read only\r\n\r\n\tfo#ur  \r\n  #five\r\n'),
   });
+  assert.equal(config.hubToken, 'fo#ur', 'comments, a byte order mark and spaces are no part of a key');
   assert.deepEqual([config.apiKeys, config.llm.apiKey], [['one', 'two'], 'three']);
   assert.deepEqual([...config.keyNames], [['one', 'alice']]);
   const refused: [NodeJS.ProcessEnv, RegExp][] = [
-    [{ SVC_API_KEY_FILE: file('empty', '\n') }, /^SVC_API_KEY_FILE: .*empty is empty$/],
+    [
+      { SVC_API_KEY_FILE: file('empty', '\n') },
+      /^SVC_API_KEY_FILE: .*empty is empty, or has only comments \(#\)$/,
+    ],
+    [{ SVC_API_KEY_FILE: file('comment', '# a key\n') }, /comment is empty, or has only comments/],
+    [{ SVC_API_KEY_FILE: '~root/key' }, /^SVC_API_KEY_FILE cannot be "~root\/key": Expected a path; ~\/ is/],
     [
       { SVC_API_KEY_FILE: join(dir, 'none') },
       /^SVC_API_KEY_FILE: .*none cannot be read: no such file or directory$/,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
+import { join, resolve } from 'node:path';
 import { test } from 'node:test';
 import express from 'express';
 import fc from 'fast-check';
@@ -318,6 +319,26 @@ test('an unknown setting is reported with the nearest known one', () => {
   assert.match(warnings[0] ?? '', /SVC_MODEL_KEEPALIVE_SEC.*SVC_MODEL_KEEP_ALIVE_SEC/);
 });
 
+test('a path may begin with the home folder, and what else a shell would replace is refused', () => {
+  const names = ['SVC_MODEL_DIR', 'SVC_TMP_DIR', 'SVC_OBS_LOG_DIR', 'SVC_OBS_PAYLOAD_DIR', 'SVC_CRASH_DIR'];
+  const foldersAt = (path: string) => {
+    const { config } = readConfig(Object.fromEntries(names.map((name) => [name, path])));
+    const { logDir, payloadDir } = config.observability;
+    return [...new Set([config.modelDir, config.tmpDir, logDir, payloadDir, config.crashDir])];
+  };
+  assert.deepEqual(foldersAt('~/some/models'), [join(os.homedir(), 'some/models')]);
+  assert.deepEqual(foldersAt('~'), [os.homedir()]);
+  assert.deepEqual(foldersAt('./~'), [resolve('~')]);
+  for (const name of names)
+    for (const path of ['~somebody/models', '$HOME/models'])
+      assert.throws(
+        () => readConfig({ [name]: path }),
+        (error: unknown) =>
+          error instanceof ConfigError &&
+          error.message.startsWith(`${name} cannot be "${path}": Expected a path`),
+      );
+});
+
 test('a user without a home folder names the folder of models, and that is enough', (t) => {
   t.mock.method(os, 'homedir', () => {
     throw new Error('uv_os_homedir returned ENOENT (no such file or directory)');
@@ -332,6 +353,7 @@ test('a user without a home folder names the folder of models, and that is enoug
     new ConfigError('SVC_MODEL_DIR must be set, because this user has no home folder'),
   );
   assert.equal(readConfig({ SVC_MODEL_DIR: '/models' }).config.modelDir, '/models');
+  assert.throws(() => readConfig({ SVC_MODEL_DIR: '~/models' }), /^ConfigError: SVC_MODEL_DIR cannot be/);
   assert.equal(readConfig({ XDG_CACHE_HOME: '/cache' }).config.modelDir, '/cache/voxgate/models');
 });
 
