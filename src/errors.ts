@@ -176,7 +176,7 @@ export const ERRORS = {
   stopped_by_operator: row('network', 'The operator stopped this request'),
   shutting_down: row('network', 'The gateway is shutting down'),
   // Engine and weights.
-  out_of_memory: row('network', 'The server has run out of memory or threads for this request'),
+  out_of_memory: row('network', 'The server has run out of memory, threads or open files for this request'),
   model_too_large: row(
     'network',
     '{model} needs about {neededMb} MiB, and models may use {maxMb} MiB (SVC_MODEL_MEMORY_MB)',
@@ -273,6 +273,11 @@ export class GatewayError<Code extends ErrorCode = ErrorCode> extends Error {
 function fill(sentence: string, values: Readonly<Record<string, string | number>>): string {
   return sentence.replace(/\{(\w+)\}/g, (_blank, name: string) => String(values[name]));
 }
+
+/** What the system answers where this process, or all of them, have used up its memory, threads or open files. */
+const USED_UP = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
+
+export const isUsedUp = (error: unknown) => USED_UP.has((error as NodeJS.ErrnoException | null)?.code ?? '');
 
 /** The message and those of its causes. They may name paths, so they go to the log or a terminal, never to a client. */
 export function fullMessage(error: unknown): string {

@@ -5,7 +5,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { GatewayError } from '../errors.ts';
+import { GatewayError, isUsedUp } from '../errors.ts';
 import { BUDGETS, type Budgets } from '../limits/budgets.ts';
 
 /** POSIX has `sh` on every machine. Its `ulimit` sets the limits, which stay with the program that `exec` runs. */
@@ -46,8 +46,6 @@ export function ffmpegCommand({ path, limits }: Ffmpeg, args: string[], cpuMs: n
 export function isNotStarted(exitCode: number | null): boolean {
   return exitCode !== null && exitCode >= NOT_LIMITED && exitCode <= 127;
 }
-
-const REFUSALS = new Set(['EAGAIN', 'ENOMEM', 'EMFILE', 'ENFILE']);
 
 /** How a process ended: by itself, or by a signal. */
 export interface Exit {
@@ -93,9 +91,7 @@ async function spawnProgram([command, args]: [string, string[]], stdio: StdioOpt
   } catch (error) {
     // Nothing else closes the pipes of a process that did not start.
     for (const pipe of child?.stdio ?? []) pipe?.destroy();
-    throw REFUSALS.has((error as NodeJS.ErrnoException).code ?? '')
-      ? new GatewayError('out_of_memory', {}, { cause: error })
-      : error;
+    throw isUsedUp(error) ? new GatewayError('out_of_memory', {}, { cause: error }) : error;
   }
 }
 

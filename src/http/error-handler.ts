@@ -2,7 +2,7 @@
 import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'winston';
 import { NativeError } from '../engine/types.ts';
-import { fullMessage, GatewayError, KINDS } from '../errors.ts';
+import { fullMessage, GatewayError, isUsedUp, KINDS } from '../errors.ts';
 import { notesOf } from './observe.ts';
 import { charsetRefusal, codingRefusal, httpRefusal } from './server/refusals.ts';
 
@@ -33,7 +33,7 @@ function wireNames(details: GatewayError['details']): Record<string, string | nu
  */
 export function toGatewayError(error: unknown): GatewayError {
   if (error instanceof GatewayError) return error;
-  if (error instanceof NativeError && error.code === 'out_of_memory')
+  if (isUsedUp(error) || (error instanceof NativeError && error.code === 'out_of_memory'))
     return new GatewayError('out_of_memory', {}, { cause: error });
   // Errors of Express and its middleware have a status, such as those for a path that cannot be decoded or a body.
   const { status, type, encoding, charset } = Object(error) as Record<string, unknown>;

@@ -3,7 +3,6 @@
  * the client is still sending its body.
  */
 import type { RequestHandler } from 'express';
-import { GatewayError } from '../errors.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { ticketOf } from './admission.ts';
 import { modelNameReader } from './body-model-name.ts';
@@ -11,6 +10,7 @@ import { notesOf } from './observe.ts';
 import { clientSignal } from './server/client-signal.ts';
 import { forwardedPrefix } from './server/forwarded-prefix.ts';
 import type { ReceiveBody } from './upload/proxied-body.ts';
+import { diskFailure } from './upload/spool.ts';
 
 export function passthrough(
   category: 'tts' | 'llm',
@@ -32,7 +32,7 @@ export function passthrough(
       notes.slotTaken();
       const unreadable = new AbortController();
       const body = received?.open().once('error', (cause) => {
-        unreadable.abort(new GatewayError('storage_unavailable', {}, { cause }));
+        unreadable.abort(diskFailure(cause));
       });
       const signal = AbortSignal.any([left, held.signal, unreadable.signal]);
       await forward(req, res, { signal, body, servedBelow: forwardedPrefix(req) });

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { GatewayError } from '../../errors.ts';
+import { GatewayError, isUsedUp } from '../../errors.ts';
 import { type Body, createByteShares } from '../../limits/byte-shares.ts';
 import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
 
@@ -113,11 +113,14 @@ async function assertFree(dir: string, bytes: number, leastFreeBytes: number): P
   );
 }
 
-/** Makes a failure of the file system a refusal that hides the path from the client and not from the log. */
 async function onDisk<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    throw new GatewayError('storage_unavailable', {}, { cause });
+    throw diskFailure(cause);
   }
 }
+
+/** Makes a failure of the file system a refusal that hides the path from the client and not from the log. */
+export const diskFailure = (cause: unknown) =>
+  new GatewayError(isUsedUp(cause) ? 'out_of_memory' : 'storage_unavailable', {}, { cause });
