@@ -1,5 +1,5 @@
 /** A question for the text of a file, and how it fails, whether a gateway is asked or this process answers. */
-import { access, constants, stat } from 'node:fs/promises';
+import { access, constants, realpath, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { addAbortSignal, type Readable } from 'node:stream';
 import type { Fields } from './transcribe-fields.ts';
@@ -51,7 +51,8 @@ export class RequestError extends Error {
   }
 }
 
-/** What a shell has opened for the command: `<(arecord …)` and `/dev/stdin`. */
+export const STDIN = '/dev/stdin';
+/** What a shell has opened for the command: `<(arecord …)` and standard input. */
 const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
 
 /**
@@ -60,10 +61,13 @@ const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
  */
 export async function readable(path: string, signal: AbortSignal): Promise<string | Blob> {
   const info = await stat(path);
-  await access(path, constants.R_OK);
-  if (info.isFile()) return path;
   const opened = OPENED.exec(path);
-  if (opened === null || !info.isFIFO()) throw new Error(`${path} is no regular file`);
+  // ssh, and programs that start this one, give it a socket. Whoever opened a pipe may be another user (sudo).
+  const isPipe = opened !== null && (info.isFIFO() || info.isSocket());
+  if (!isPipe) await access(path, constants.R_OK);
+  // ffmpeg would find a file of its own at /dev/stdin.
+  if (info.isFile()) return opened === null ? path : await realpath(path).catch(() => path);
+  if (!isPipe) throw new Error(`${path} is no regular file`);
   const pipe = new Socket({ fd: Number(opened[1] ?? 0), readable: true, writable: false });
   const tooLong = `${path} has more than ${MOST_BYTES / 1024 ** 2} MiB: give a file`;
   return new Blob([await bytesOf(addAbortSignal(signal, pipe), tooLong)]);

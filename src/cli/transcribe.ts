@@ -1,4 +1,5 @@
 /** `voxgate transcribe <files...>` writes down audio files, in this process or with a gateway that runs already. */
+import { isatty } from 'node:tty';
 import { type Command, InvalidArgumentError } from 'commander';
 import pMap from 'p-map';
 import type { Config } from '../config/config.ts';
@@ -10,7 +11,7 @@ import type { AudioBar } from './audio-bar.ts';
 import { type AudioFile, audioFiles } from './audio-files.ts';
 import { interruptible } from './interrupt.ts';
 import { examples, toUrl } from './options.ts';
-import { BUSY_SEC, type Question, RequestError, type Transcriber } from './question.ts';
+import { BUSY_SEC, type Question, RequestError, STDIN, type Transcriber } from './question.ts';
 import { addFieldOptions, type Fields, fieldsIn, formatIn } from './transcribe-fields.ts';
 import { createOutputs, type Outputs } from './transcribe-outputs.ts';
 import { unreached } from './unreached.ts';
@@ -43,12 +44,13 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
       'after',
       examples(
         'voxgate transcribe talk.mp3',
+        'ffmpeg -i talk.mov -f wav - | voxgate transcribe -',
         'voxgate transcribe --response-format srt --output-dir texts recordings/',
         'voxgate transcribe --server http://127.0.0.1:8000 --diarize --jobs 2 *.wav',
         'voxgate transcribe --speaker Ann=ann.wav --response-format diarized_json call.wav',
       ),
     )
-    .argument('<files...>', 'audio files, or folders of them')
+    .argument('<files...>', 'audio files, or folders of them, or - for stdin')
     .option('--server <url>', 'send the files to this gateway (default: transcribe in this process)', toUrl)
     .option('--output-dir <dir>', 'write one transcript per file here, and skip files that have one')
     .option('--overwrite', 'write transcripts again that are already there')
@@ -56,13 +58,23 @@ export function registerTranscribeCommand(program: Command, deps: TranscribeDeps
     .option('--jobs <n>', 'how many files to work on at once', toJobs, 1)
     .option('--json', 'write one line of JSON per file');
   addFieldOptions(command);
-  command.action(async (paths: string[], options: TranscribeOptions & Record<string, unknown>) => {
+  command.action(async (given: string[], options: TranscribeOptions & Record<string, unknown>) => {
+    const paths = withStdin(given);
     const fields = await fieldsIn(options);
     parseRequest(fields); // a wrong value is told before anything starts
     const run = (signal: AbortSignal) => transcribeAll(paths, options, { ...deps, fields, signal });
     const code = await interruptible(run, process.stdout);
     process.exitCode ||= code; // an output that was lost has set it already
   });
+}
+
+/** @throws Error where standard input has no audio, or would have to be read twice */
+function withStdin(given: string[]): string[] {
+  const paths = given.map((path) => (path === '-' ? STDIN : path));
+  if (paths.filter((path) => path === STDIN).length > 1) throw new Error('stdin can be given only once');
+  if (given.includes('-') && isatty(0))
+    throw new Error('stdin is a terminal: pipe audio in, as in "ffmpeg ... | voxgate transcribe -"');
+  return paths;
 }
 
 interface Work extends TranscribeDeps {

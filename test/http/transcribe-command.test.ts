@@ -1,6 +1,6 @@
 /** `voxgate transcribe` as an operator types it, over the scripted engine: what it writes where, and how it ends. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   existsSync,
@@ -15,6 +15,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -65,6 +66,52 @@ test('the text of one file is printed, and nothing else', async (t) => {
   const dir = recordings(t);
   const { status, stdout, stderr } = await run([join(dir, 'b.wav')]);
   assert.deepEqual([status, stdout], [0, `${TEXT}\n`], stderr);
+});
+
+/** Runs the command in a script of the shell, where it is `"$@"` and standard input a socket with audio. */
+async function inShell(script: string, args: string[]) {
+  const command = [process.execPath, ...program('test/http/scripted-serve.ts'), 'transcribe', ...args];
+  const child = spawn('sh', ['-c', script, 'sh', ...command], { cwd: ROOT });
+  const [stdout, stderr] = [text(child.stdout), text(child.stderr)];
+  child.stdin.on('error', () => undefined); // nobody reads it where a script gives other audio
+  child.stdin.end(toneWav(1));
+  const [status] = await once(child, 'close');
+  return { status, stdout: await stdout, stderr: await stderr };
+}
+
+test('- is standard input: a pipe, a socket, or a file that only ffmpeg reads', async (t) => {
+  const dir = recordings(t);
+  execFileSync('ffmpeg', ['-v', 'error', '-nostdin', '-i', join(dir, 'b.wav'), join(dir, 'b.m4a')]);
+  await using gateway = await startGateway();
+  for (const [script, ...options] of [
+    ['"$@"'],
+    ['cat | "$@"'],
+    [`"$@" < ${join(dir, 'b.m4a')}`],
+    ['"$@"', '--server', gateway.base],
+    [`cat | "$@"`, '--server', gateway.base],
+    [`"$@" < ${join(dir, 'b.wav')}`, '--server', gateway.base],
+  ] as const)
+    assert.deepEqual(
+      await inShell(script, ['-', ...options]),
+      { status: 0, stdout: `${TEXT}\n`, stderr: '' },
+      script,
+    );
+  const kept = await inShell('"$@"', ['-', '--output-dir', join(dir, 'texts')]);
+  assert.equal(kept.status, 0, kept.stderr);
+  assert.deepEqual(readdirSync(join(dir, 'texts')), ['stdin.txt']);
+});
+
+test('a terminal as standard input is told what to do, and nothing is waited for', {
+  skip: process.platform !== 'linux' && 'util-linux makes the terminal',
+}, async () => {
+  const { status, stdout } = await inShell('exec script -qec "$(printf "%s " "$@")" /dev/null < /dev/null', [
+    '-',
+  ]);
+  assert.equal(status, 1);
+  assert.match(
+    stdout,
+    /^voxgate: stdin is a terminal: pipe audio in, as in "ffmpeg \.\.\. \| voxgate transcribe -"\r\n$/,
+  );
 });
 
 /** What the command prints for people who look on, or for programs, with a gateway of ours. */
@@ -253,6 +300,7 @@ test('what is wrong ends the command before anything starts', async (t) => {
       /^voxgate: The folder of --output-dir cannot be written to: \/proc\/nope: no such file or directory\n$/,
     ],
     [[file, '--output-dir', file], /^voxgate: The folder of --output-dir .*b\.wav: file already exists\n$/],
+    [['-', '/dev/stdin'], /^voxgate: stdin can be given only once\n$/],
     [[file, '--jobs', '0'], /whole number from 1 to 64/],
     [[file, '--speaker', 'Anna'], /expected a name, = and a file/],
     [[file, '--server', 'ftp://x'], /Expected an address/],
