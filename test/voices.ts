@@ -3,6 +3,7 @@
  * imitated with their faults: each window numbers its speakers anew, and each embedding is off by some noise.
  */
 import type { SpeakerModel } from '../src/engine/types.ts';
+import { steady } from './wav.ts';
 
 export interface Said {
   speaker: number;
@@ -13,7 +14,7 @@ export interface Said {
 
 const WINDOW = { samples: 160_000, frames: 589 };
 const DIMENSIONS = 192;
-/** A sample is the set of speakers, as bits, over this. Every speaker is then loud enough to count as speech. */
+/** The magnitude of a sample is the set of speakers, as bits, over this. Each is loud enough to count as speech. */
 const SCALE = 64;
 /** Local sets in the order of the classes. */
 const SETS = [0, 1, 2, 4, 3, 5, 6];
@@ -32,7 +33,7 @@ export function conversation(said: readonly Said[], seconds: number): Float32Arr
   for (const { speaker, start, end } of said) {
     const bit = (1 << speaker) / SCALE;
     for (let i = Math.round(start * 16_000); i < Math.min(samples.length, Math.round(end * 16_000)); i += 1)
-      samples[i] = (samples[i] ?? 0) + bit;
+      samples[i] = (samples[i] ?? 0) + steady(bit, i);
   }
   return samples;
 }
@@ -52,7 +53,7 @@ export const blocksOf = (samples: Float32Array, blockSamples = 256_000) =>
     samples.slice(i * blockSamples, (i + 1) * blockSamples),
   );
 
-const bitsAt = (samples: Float32Array, at: number) => Math.round((samples[at] ?? 0) * SCALE);
+const bitsAt = (samples: Float32Array, at: number) => Math.round(Math.abs(samples[at] ?? 0) * SCALE);
 
 /** The direction of a speaker's voice, without noise. */
 export function voiceOf(speaker: number): Float32Array {

@@ -35,6 +35,12 @@ export function wav(samples: Int16Array | Float32Array, sampleRate = 16_000, cha
   return Buffer.concat([wavHeader(data.byteLength, sampleRate, channels), bytes]);
 }
 
+/**
+ * The sample at this place of a sound whose samples all have this magnitude: a square wave that begins each window of the
+ * voice activity anew. Samples of one value would be no sound, but the offset of a microphone, which is removed.
+ */
+export const steady = (level: number, at: number) => (at % 32 < 16 ? level : -level);
+
 /** Joins files of one rate, one after the other. */
 export function joinWavs(...files: Buffer[]): Buffer {
   const data = Buffer.concat(files.map((file) => file.subarray(44)));

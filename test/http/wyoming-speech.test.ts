@@ -10,7 +10,7 @@ import {
   startHostileUpstream,
   wholeAnswer,
 } from '../faults/hostile-upstream.ts';
-import { wav } from '../wav.ts';
+import { steady, wav } from '../wav.ts';
 import { type Gateway, type Script, startGateway, until, untilWaiting } from './harness.ts';
 import { connectWyoming, FORMAT, type WyomingClient } from './wyoming.ts';
 
@@ -130,7 +130,7 @@ test('a text becomes audio, asked for as over HTTP, and is seen like a request',
   assert(isFree(gateway));
   const metrics = await (await fetch(`${gateway.base}/metrics`)).text();
   assert.match(metrics, /voxgate_requests_total\{[^}]*tts[^}]*\} 1/);
-  client.say(new Float32Array(8000).fill(0.5));
+  client.say(new Float32Array(8000).map((_, i) => steady(0.5, i)));
   assert.equal((await client.event('transcript')).text, 'Hello there.', 'the connection serves on');
 });
 

@@ -11,6 +11,7 @@ import {
   withSilences,
 } from '../../src/transcription/speech/chunks.ts';
 import { WINDOW_SAMPLES, WINDOW_SEC } from '../../src/transcription/speech/voice-activity.ts';
+import { steady } from '../wav.ts';
 
 /** This detector takes a sample's own value as its probability, so the audio spells out the speech. */
 const echoVad = {
@@ -33,8 +34,7 @@ function audioOf(...runs: [windows: number, value: number][]): Float32Array {
   const audio = new Float32Array(total * WINDOW_SAMPLES);
   let at = 0;
   for (const [n, value] of runs) {
-    audio.fill(value, at, at + n * WINDOW_SAMPLES);
-    at += n * WINDOW_SAMPLES;
+    for (const end = at + n * WINDOW_SAMPLES; at < end; at += 1) audio[at] = steady(value, at);
   }
   return audio;
 }
