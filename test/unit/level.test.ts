@@ -2,13 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { speechChunks } from '../../src/transcription/speech/chunks.ts';
-import { createLeveler, raiseSoftSpans } from '../../src/transcription/speech/level.ts';
+import { createLeveler, createOffsetRemover, raiseSoftSpans } from '../../src/transcription/speech/level.ts';
 
 const WINDOW = 512;
 const FOREVER = new AbortController().signal;
 /** A tone of this root mean square. */
 const tone = (level: number, windows = 40) =>
   Float32Array.from({ length: windows * WINDOW }, (_, i) => Math.SQRT2 * level * Math.sin(i / 7));
+const meanOf = (samples: Float32Array) => samples.reduce((sum, sample) => sum + sample, 0) / samples.length;
 const levelOf = (samples: Float32Array) =>
   Math.sqrt(samples.reduce((sum, sample) => sum + sample ** 2, 0) / samples.length);
 
@@ -83,6 +84,7 @@ async function heardAt(
   levels: readonly number[],
   certainty: number,
   given: { leveled?: boolean; raisesSoft?: boolean } = {},
+  offset = 0,
 ) {
   const heard: number[] = [];
   const vad = {
@@ -96,7 +98,7 @@ async function heardAt(
     for (const level of levels) {
       const block = new Float32Array(40 * WINDOW);
       block.set(tone(level, 20));
-      yield block;
+      yield block.map((sample) => sample + offset);
     }
   }
   const options = { signal: FOREVER, onBlock: () => undefined, ...given };
@@ -112,6 +114,32 @@ test('the voice activity model hears the level of clear speech, and the model th
   assert.deepEqual(
     chunks.map(({ gain }) => Math.round(gain ?? 1)),
     [10],
+  );
+});
+
+test('an offset that is louder than the sound is removed, and all other audio stays as it is', async () => {
+  const sounds = [tone(0.1), tone(0.1).map((sample) => sample + 0.05), new Float32Array(8000)];
+  const { remove } = createOffsetRemover();
+  for (const block of [...sounds, new Float32Array(0), tone(0.1, 40).subarray(0, 20)])
+    assert.equal(remove(block), block, 'to the bit');
+  const { heard, chunks } = await heardAt([0.01, 0.3], 0.9, {}, 0.2);
+  assert(Math.abs((heard[0] ?? 0) - 0.1) < 0.002, 'soft speech is leveled by itself');
+  assert(Math.abs((heard[1] ?? 0) - 0.3) < 0.002, 'the offset is removed beside loud speech, too');
+  assert(chunks.every(({ samples }) => Math.abs(meanOf(samples)) < 0.002));
+  const { chunks: small } = await heardAt([0.3], 0.9, {}, 0.05);
+  assert(small.every(({ samples }) => Math.abs(meanOf(samples) - 0.05) < 0.002));
+});
+
+test('where another recording follows, its own offset is removed, or nothing', () => {
+  const { remove } = createOffsetRemover();
+  for (const offset of [0.2, 0, -0.3]) {
+    const block = remove(tone(0.1).map((sample) => sample + offset));
+    assert(Math.abs(meanOf(block)) < 0.001, `${offset}`);
+  }
+  const rest = remove(new Float32Array(100).fill(-0.3));
+  assert(
+    rest.every((sample) => Math.abs(sample) < 0.005),
+    'the rest of the last one is too short to have its own',
   );
 });
 

@@ -6,7 +6,7 @@
 import { joined, SAMPLE_RATE } from '../../audio/decoder.ts';
 import type { DecodedSegment, VoiceActivityModel } from '../../engine/types.ts';
 import { type AudioWindow, createAudioWindow } from './audio-window.ts';
-import { createLeveler, isNoise, raiseSoftSpans } from './level.ts';
+import { createLeveler, createOffsetRemover, isNoise, raiseSoftSpans } from './level.ts';
 import {
   createSegmenter,
   DEFAULT_SEGMENTER,
@@ -151,6 +151,7 @@ export async function* speechChunks(
   const packer = createPacker(limits);
   const audio = createAudioWindow();
   const leveler = createLeveler();
+  const offset = createOffsetRemover();
   let first = true;
   let previousEnd = 0; // the window at which the chunk before ended
   const chunkOf = (group: Group) => {
@@ -164,7 +165,8 @@ export async function* speechChunks(
   const isSpeech = (span: SpeechSpan) =>
     !isNoise(span.certainty, segmentation.threshold, () => samplesOf(span, audio), gainOf(span));
 
-  for await (const block of blocks) {
+  for await (const recorded of blocks) {
+    const block = leveled ? offset.remove(recorded) : recorded;
     await options.onBlock(block);
     audio.append(block);
     const probabilities = await vad.probabilities(

@@ -23,6 +23,27 @@ const LEAST_LOUDNESS = 1e-6;
 /** The gains of so much audio are known, of which the longest chunk is a part. */
 const KNOWN_WINDOWS = 4000;
 
+/**
+ * Removes the offset of a cheap microphone, which would hide soft speech: each block loses its mean, from the first one
+ * on whose mean is greater than the root mean square of the sound around it. Other audio stays as it is, to the bit.
+ */
+export function createOffsetRemover() {
+  let isThere = false;
+  let offset = 0;
+  return {
+    /** Takes the next block of a stream. */
+    remove(block: Float32Array): Float32Array {
+      // In less audio a low sound has a mean, too.
+      if (block.length >= LOUDEST_WINDOWS * WINDOW_SAMPLES) {
+        const mean = sumOf(block) / block.length;
+        isThere ||= 2 * mean ** 2 * block.length > powerOf(block);
+        if (isThere) offset = mean;
+      }
+      return isThere ? block.map((sample) => sample - offset) : block;
+    },
+  };
+}
+
 export function createLeveler() {
   /** The gain of each window in the last blocks. The first one is that of the window number `first`. */
   let gains: number[] = [];
@@ -83,10 +104,17 @@ function loudnessOf(block: Float32Array): number[] {
   return loudness;
 }
 
+// Both see every sample of the audio, and an index is five times as fast here as `of`.
+function sumOf(samples: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < samples.length; i += 1) sum += samples[i] as number;
+  return sum;
+}
+
 /** The sum of the squares. */
 export function powerOf(samples: Float32Array): number {
   let sum = 0;
-  for (const sample of samples) sum += sample * sample;
+  for (let i = 0; i < samples.length; i += 1) sum += (samples[i] as number) ** 2;
   return sum;
 }
 
