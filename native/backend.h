@@ -47,9 +47,6 @@ struct LoadOptions {
   std::string path;
   std::string device; // "cpu", "cuda", "cuda:1", "vulkan:0" ...
   int threads = 1;
-  // Whether the lanes of a model may compute tokens that they want at the same time together, if the family
-  // can. Their log probabilities then depend in the last bits on what the other lanes do.
-  bool batched_decoding = false;
 };
 
 constexpr int kMaxGpuThreads = 32; // so that the eight lanes that there may be have 256

@@ -34,7 +34,7 @@ export interface ModelCachesDeps {
 export type ModelCaches = ReturnType<typeof createModelCaches>;
 
 export function createModelCaches(
-  config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads' | 'batchedDecoding'>,
+  config: Pick<Config, 'modelKeepAliveMs' | 'modelMemoryBytes' | 'threads'>,
   deps: ModelCachesDeps,
 ) {
   const { log, store, engine, prometheus } = deps;
@@ -78,7 +78,7 @@ export function createModelCaches(
 
 /** The models that transcribe, which move between a GPU and the CPU. */
 function createRecognizers(
-  config: Pick<Config, 'modelMemoryBytes' | 'threads' | 'batchedDecoding'>,
+  config: Pick<Config, 'modelMemoryBytes' | 'threads'>,
   { log, store, engine, device: { device, gpu } }: ModelCachesDeps,
   {
     onCpu,
@@ -104,7 +104,6 @@ function createRecognizers(
           path: file,
           device: on,
           threads: config.threads,
-          batchedDecoding: config.batchedDecoding && on !== 'cpu', // a CPU gains nothing from it
         });
       if (!gpu) return load(device, path);
       // A GPU runs half precision fast. A CPU is slower with it than with 8-bit weights.

@@ -17,8 +17,6 @@ import { type DeviceRun, type Findings, GPU_QUERY, gpuPage, parseGpus, reasonOf 
 const FOLDER = join(ROOT, 'build/gpu-report');
 const PEERS = 'voxgate,faster-whisper,faster-whisper-beam-5,faster-whisper-batched';
 const CLASSES = ['commands', 'sentences', '60s', '6min', '60min'];
-/** Classes of clips of several chunks, which lanes recognize side by side. */
-const FILES = ['6min', '60min'];
 const MINUTES = 60_000;
 
 const findings: Findings = { facts: [], steps: [], models: [], comparisons: '' };
@@ -67,7 +65,6 @@ for (const only of CLASSES)
   await step(`comparison with peers, base, ${only}`, () =>
     compareWithPeers(only, [`${PEERS},whisper-server`]),
   );
-for (const only of FILES) await step(`batched decoding, base, ${only}`, () => compareBatched(only, []));
 const WIDE = {
   id: 'multilingual-large-v3-turbo',
   file: 'ggml-large-v3-turbo.bin',
@@ -92,10 +89,6 @@ for (const only of isWide ? CLASSES : [])
     findings.comparisons += `**${WIDE.id} is the shape here, and the words are those of base.**\n\n`;
     compareWithPeers(only, [PEERS, '--model', WIDE.checkpoint, '--gateway-model', WIDE.id]);
   });
-for (const only of isWide ? FILES : [])
-  await step(`batched decoding, base widened, ${only}`, () =>
-    compareBatched(only, ['--gateway-model', WIDE.id]),
-  );
 rmSync(WIDE_MODELS, { recursive: true, force: true });
 rmSync(WIDE.checkpoint, { recursive: true, force: true });
 
@@ -139,13 +132,8 @@ function program(
   return stdout;
 }
 
-function npm(
-  script: string,
-  args: string[] = [],
-  limitMinutes?: number,
-  env?: Record<string, string>,
-): string {
-  return program('npm', ['run', '--silent', script, '--', ...args], limitMinutes, env);
+function npm(script: string, args: string[] = [], limitMinutes?: number): string {
+  return program('npm', ['run', '--silent', script, '--', ...args], limitMinutes);
 }
 
 /** The path of the weights that suit a device. */
@@ -159,18 +147,12 @@ function compare(model: string, family: string, ...files: string[]): void {
   findings.models.push({ model, ...(JSON.parse(said) as { cpu: DeviceRun; gpu: DeviceRun }) });
 }
 
-function compareWithPeers(only: string, peers: string[], env?: Record<string, string>): void {
+function compareWithPeers(only: string, peers: string[]): void {
   // A lane on the GPU keeps a thread of the CPU busy.
   const threads = String(Math.min(availableParallelism(), 16));
   const args = ['--device', 'cuda', '--threads', threads, '--only', only, '--peers', ...peers];
-  const said = npm('bench', args, 60, env);
+  const said = npm('bench', args, 60);
   findings.comparisons += `${said.slice(said.indexOf('###'))}\n\n`;
-}
-
-/** Measures voxgate again, with the steps of its lanes in one graph. */
-function compareBatched(only: string, model: string[]): void {
-  findings.comparisons += '**With `SVC_BATCHED_DECODING=on`:**\n\n';
-  compareWithPeers(only, ['voxgate', ...model], { SVC_BATCHED_DECODING: 'on' });
 }
 
 function machineFacts(): [string, string][] {

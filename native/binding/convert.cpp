@@ -151,8 +151,6 @@ LoadOptions read_load_options(Napi::Object options) {
   LoadOptions result{read_string(options, "family"), read_string(options, "path"),
                      read_string(options, "device"), read_threads(options)};
   result.threads = threads_on(result.device, result.threads);
-  result.batched_decoding =
-      !options.Get("batchedDecoding").IsUndefined() && read_boolean(options, "batchedDecoding");
   return result;
 }
 

@@ -10,10 +10,10 @@
 
 namespace voxgate::test {
 
-std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads, bool batched_decoding) {
+std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads) {
   const auto path = temporary("synthetic.bin");
   write_file(path, synthetic_whisper(seed));
-  return load_whisper({"whisper", path, "cpu", threads, batched_decoding}, CancelToken());
+  return load_whisper({"whisper", path, "cpu", threads}, CancelToken());
 }
 
 std::vector<float> noise(size_t count) {

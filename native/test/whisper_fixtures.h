@@ -9,7 +9,7 @@
 namespace voxgate::test {
 
 // Loads a model of random weights (synthetic_whisper.h) on the CPU.
-std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads = 1, bool batched_decoding = false);
+std::unique_ptr<Backend> load_synthetic(unsigned seed, int threads = 1);
 
 // Gives a sound that is no speech, the same every time.
 std::vector<float> noise(size_t count);

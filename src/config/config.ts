@@ -110,9 +110,6 @@ const machine = {
     .describe('where models run: `auto`, `cpu`, `cuda`, `vulkan`, `cuda:<n>` or `vulkan:<n>`'),
   SVC_CPU: cpuLevel.default('auto').describe('CPU instructions that models use'),
   SVC_THREADS: integer(1, 512).optional().describe('threads per inference'),
-  SVC_BATCHED_DECODING: onOff
-    .default(false)
-    .describe('whether a GPU decodes the chunks of a recording together'),
   SVC_BEAM_SIZE: integer(1, BUDGETS.whisper.maxBeams)
     .default(5)
     .describe('Whisper beams when a text is doubtful; 1 = greedy'),
@@ -350,7 +347,6 @@ function configOf(
     /** The wait for another request. Usual reverse proxies close first, so they never use a closing connection. */
     keepAliveMs: s.SVC_KEEP_ALIVE_SEC * 1000,
     threads: s.SVC_THREADS ?? usefulThreads(),
-    batchedDecoding: s.SVC_BATCHED_DECODING,
     /** Texts that Whisper follows side by side where a chunk is in doubt. */
     beamSize: s.SVC_BEAM_SIZE,
     maxUploadBytes: toBytes(s.SVC_MAX_UPLOAD_MB),

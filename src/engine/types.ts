@@ -35,11 +35,6 @@ export interface LoadOptions {
   path: string;
   device: string; // 'cpu' | 'cuda:0' | 'vulkan:0' ...
   threads: number;
-  /**
-   * Whether the lanes of a model may compute tokens that they want at the same time together, if the family can. Their
-   * log probabilities then depend in the last bits on what the other lanes do. False where it is not given.
-   */
-  batchedDecoding?: boolean;
 }
 
 export interface ModelInfo {

@@ -26,9 +26,9 @@ type Family = (typeof FAMILIES)[number];
 /** The environment is read when the device is first used, and each test file is a process. */
 Object.assign(process.env, world?.env);
 const engine = world && loadNative(join(world.addon, 'voxgate.node'), { gpus: true });
-const load = (family: Family, device: string, { threads = 2, batchedDecoding = false } = {}) => {
+const load = (family: Family, device: string) => {
   const path = must().weights[family];
-  return (engine ?? assert.fail('skipped')).loadModel({ family, path, device, threads, batchedDecoding });
+  return (engine ?? assert.fail('skipped')).loadModel({ family, path, device, threads: 2 });
 };
 
 /**
@@ -120,51 +120,6 @@ for (const family of FAMILIES) {
   });
 }
 
-/** Chunks in two languages, with windows that are whole and short, and one in doubt. */
-const CHUNKS = [2, 5, 0.7, 3, 2, 4].map((seconds, i) => {
-  const options = ASKED.whisper[i % 3] ?? chunkOptions;
-  return { samples: sweep(seconds, 3100 + 300 * i), options: { ...options, language: i % 2 ? 'de' : 'en' } };
-});
-
-test('lanes of Whisper whose steps a device computes together give the tokens of the CPU', {
-  skip,
-}, async () => {
-  const onCpu = await load('whisper', 'cpu');
-  const onDevice = await load('whisper', 'vulkan', { threads: 3, batchedDecoding: true });
-  assert.equal(onDevice.info.lanes, 3);
-  const lanes = await Promise.all([0, 1, 2].map((i) => onDevice.lane(i)));
-  const heard = lanes.map(async (lane, first) => {
-    for (const { samples, options } of CHUNKS.filter((_, i) => i % lanes.length === first)) {
-      const given = tokensOf(await lane.transcribe(samples, options));
-      assertSameTokens('whisper', options, given, tokensOf(await onCpu.transcribe(samples, options)));
-    }
-  });
-  await Promise.all(heard);
-  await Promise.all([onCpu.close(), onDevice.close()]);
-});
-
-test('of lanes that a device computes together one stops, and the others give the same', {
-  skip,
-}, async () => {
-  const model = await load('whisper', 'vulkan', { threads: 3, batchedDecoding: true });
-  const [one, two, three] = [await model.lane(0), await model.lane(1), await model.lane(2)];
-  const [options = chunkOptions] = ASKED.whisper;
-  const expected = tokensOf(await one.transcribe(sweep(2), options));
-  for (const delayMs of [0, 50, 300]) {
-    const leaving = new AbortController();
-    setTimeout(() => leaving.abort('left'), delayMs);
-    const left = three.transcribe(
-      sweep(5),
-      { ...options, maxTokens: 0, audioContext: 1500 },
-      { signal: leaving.signal },
-    );
-    const others = Promise.all([one, two].map((lane) => lane.transcribe(sweep(2), options)));
-    await assert.rejects(left, (reason) => reason === 'left');
-    for (const given of await others) assertSameTokens('whisper', options, tokensOf(given), expected);
-  }
-  await model.close();
-});
-
 test('Whisper finds the language on a device as it does on the CPU', { skip }, async () => {
   const [cpu, device] = [await load('whisper', 'cpu'), await load('whisper', 'vulkan')];
   const expected = await cpu.detectLanguage(sweep(2), { audioContext: 300 });
@@ -252,29 +207,6 @@ for (const family of FAMILIES) {
       assert.deepEqual(said, [...refused, 'ok']);
     });
   }
-}
-
-for (const [what, expected] of [
-  ['vkQueueSubmit -2 once', /^(ok|out_of_memory)$/],
-  ['vkQueueSubmit -4', /^inference_failed$/],
-] as const) {
-  test(`lanes that a device computes together end with ${what}, and the CPU goes on`, { skip }, async () => {
-    const said = await underFailure(`
-      const model = await native.loadModel({
-        family: 'whisper', path: weights.whisper, device: 'vulkan', threads: 3, batchedDecoding: true });
-      const cpu = await load('whisper', 'cpu');
-      const lanes = [await model.lane(0), await model.lane(1), await model.lane(2)];
-      options.whisper.maxTokens = 24;
-      const calls = lanes.map((lane) => tell(hear(lane)));
-      setTimeout(() => fail('${what}'), 200);
-      await Promise.all(calls);
-      fail('');
-      await model.close();
-      await tell(hear(cpu));`);
-    assert.equal(said.length, 4, said.join());
-    for (const end of said.slice(0, 3)) assert.match(end, expected);
-    assert.equal(said[3], 'ok');
-  });
 }
 
 test('weights that the library has no shaders for fail clearly', { skip }, async () => {

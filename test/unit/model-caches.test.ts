@@ -40,7 +40,6 @@ function world() {
       modelKeepAliveMs: Number.POSITIVE_INFINITY,
       modelMemoryBytes: 100 * GB,
       threads: 2,
-      batchedDecoding: true,
     },
     {
       log: { info: silent, warn: silent },

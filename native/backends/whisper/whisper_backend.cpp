@@ -4,7 +4,6 @@
 #include "backends/registry.h"
 #include "backends/whisper/whisper_internals.h"
 #include "backends/whisper/whisper_prompt.h"
-#include "backends/whisper/whisper_step_batcher.h"
 #include "backends/whisper/whisper_transcript.h"
 #include "models/checked_file.h"
 
@@ -53,7 +52,7 @@ whisper_context_params context_params(int gpu) {
 
 class WhisperBackend final : public Backend {
  public:
-  WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, int gpu, bool batched)
+  WhisperBackend(ContextPtr context, std::shared_ptr<ThreadBudget> budget, int gpu)
       : context_(std::move(context)), budget_(std::move(budget)), gpu_(gpu) {
     whisper_internals::choose_alignment_heads(*context_);
     longest_token_ = whisper_internals::longest_token(*context_);
@@ -63,10 +62,8 @@ class WhisperBackend final : public Backend {
     info_.audio_context = whisper_n_audio_ctx(context_.get());
     info_.text_context = whisper_n_text_ctx(context_.get());
     const auto lane_bytes = whisper_internals::memory_bytes(state());
-    info_.lanes = gpu >= 0 ? lanes_on_gpu(lane_bytes, batched) : lane_count(lane_bytes, budget_->threads());
+    info_.lanes = gpu >= 0 ? lanes_on_gpu(lane_bytes) : lane_count(lane_bytes, budget_->threads());
     info_.memory_bytes = whisper_internals::memory_bytes(*context_) + lane_bytes;
-    if (batched && info_.lanes > 1)
-      batcher_ = whisper_internals::make_step_batcher(*context_);
   }
 
   const ModelInfo& info() const override { return info_; }
@@ -74,14 +71,12 @@ class WhisperBackend final : public Backend {
   LaneFactory lane_factory() const override {
     if (info_.lanes == 1)
       return {};
-    return [whole = std::weak_ptr(context_), batcher = std::weak_ptr(batcher_), budget = budget_,
-            gpu = gpu_]() -> std::unique_ptr<Backend> {
+    return [whole = std::weak_ptr(context_), budget = budget_, gpu = gpu_]() -> std::unique_ptr<Backend> {
       const auto weights = whole.lock();
       if (!weights)
         throw Failure(StatusCode::closed, "The model was closed");
       auto lane = std::make_unique<WhisperBackend>(whisper_internals::view_of(weights, context_params(gpu)),
-                                                   budget, gpu, false);
-      lane->batcher_ = batcher.lock();
+                                                   budget, gpu);
       lane->info_.memory_bytes -= whisper_internals::memory_bytes(*weights); // counted once
       return lane;
     };
@@ -96,7 +91,7 @@ class WhisperBackend final : public Backend {
     const bool encoded = std::exchange(encoded_, {}) == wanted && options.again;
     whisper_state& state = this->state();
     whisper_internals::set_audio_context(state, wanted.audio_context);
-    CallScope scope(state, *budget_, cancel, batcher_.get());
+    CallScope scope(state, *budget_, cancel);
     WhisperTranscript transcript(*context_, state, scope, cancel, options,
                                  prompt_tokens(prompt_tail(options.prompt)), prompt_tokens(options.text));
     const size_t padding = padded.size() - samples.size();
@@ -186,9 +181,9 @@ class WhisperBackend final : public Backend {
   }
 
   // Other libraries than CUDA's were not seen to compute for several threads at once.
-  int lanes_on_gpu(uint64_t lane_bytes, bool batched) {
+  int lanes_on_gpu(uint64_t lane_bytes) {
     const auto gpu = ggml_backend_sched_get_backend(whisper_internals::audio_graphs(state()).front(), 0);
-    if (!batched && !std::string_view(ggml_backend_name(gpu)).starts_with("CUDA"))
+    if (!std::string_view(ggml_backend_name(gpu)).starts_with("CUDA"))
       return 1;
     size_t free_bytes = 0;
     size_t total_bytes = 0;
@@ -228,7 +223,6 @@ class WhisperBackend final : public Backend {
 
   ContextPtr context_; // outlives the state, which uses its weights
   std::shared_ptr<ThreadBudget> budget_;
-  std::shared_ptr<StepBatcher> batcher_; // of all lanes; null where each computes its own steps
   StatePtr state_;
   Encoded encoded_;
   int gpu_; // -1 for the CPU
@@ -263,7 +257,7 @@ std::unique_ptr<Backend> load_whisper(const LoadOptions& options, const CancelTo
     throw Failure(StatusCode::out_of_memory, "Not enough memory for the weights");
   cancel.check();
   return std::make_unique<WhisperBackend>(std::move(context), std::make_shared<ThreadBudget>(options.threads),
-                                          gpu, options.batched_decoding);
+                                          gpu);
 }
 
 } // namespace voxgate

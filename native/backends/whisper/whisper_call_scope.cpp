@@ -35,10 +35,8 @@ void keep_part(std::span<std::byte> memory, size_t part) {
 
 } // namespace
 
-CallScope::CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel,
-                     StepBatcher* batcher)
-    : state_(state), cancel_(cancel), batcher_(batcher), turn_(budget),
-      audio_graphs_(whisper_internals::audio_graphs(state)) {
+CallScope::CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel)
+    : state_(state), cancel_(cancel), turn_(budget), audio_graphs_(whisper_internals::audio_graphs(state)) {
   whisper_internals::set_graph_abort(state, should_abort, this);
   whisper_internals::set_call(state, this);
 }

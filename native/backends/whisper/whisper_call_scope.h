@@ -16,8 +16,6 @@ struct whisper_state;
 
 namespace voxgate {
 
-class StepBatcher;
-
 // One call into whisper.cpp that computes something of a state: made before the call, by the thread that
 // makes it, and gone after it. While it lives, the code of ours that whisper.cpp runs in between
 // (whisper_seams.h) finds it in the state and does what the parameters of whisper.cpp cannot say:
@@ -33,9 +31,7 @@ class StepBatcher;
 // Without one, as while a state is made, whisper.cpp goes its own way.
 class CallScope {
  public:
-  // `batcher`: of the lanes of the model, null where each computes for itself.
-  CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel,
-            StepBatcher* batcher = nullptr);
+  CallScope(whisper_state& state, ThreadBudget& budget, const CancelToken& cancel);
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope();
@@ -67,14 +63,11 @@ class CallScope {
 
   int64_t cache_head() const;
 
-  StepBatcher* batcher() const { return batcher_; }
-
   int threads() const { return turn_.threads(); }
 
  private:
   whisper_state& state_;
   const CancelToken& cancel_;
-  StepBatcher* batcher_;
   ThreadBudget::Turn turn_;
   std::array<ggml_backend_sched_t, 3> audio_graphs_;
   WhisperWindow window_;

@@ -20,8 +20,6 @@
 #include "backends/whisper/whisper_logits.h"
 #include "backends/whisper/whisper_mel.h"
 #include "backends/whisper/whisper_seams.h"
-#include "backends/whisper/whisper_step_batcher.h"
-#include "backends/whisper/whisper_step_graph.h"
 #include "status.h"
 
 #include <whisper.h>
@@ -133,8 +131,6 @@ struct whisper_state* whisper_init_state(whisper_context* context) {
   use_small_pages(*state);
   return state.release();
 }
-
-#include "backends/whisper/whisper_lanes_decoder.h" // it needs the structs of whisper.cpp
 
 namespace voxgate::whisper_internals {
 
@@ -381,30 +377,7 @@ void decode_step(whisper_context& context, whisper_state& state, int threads, Ke
     keep_scores(state, *kept);
 }
 
-// The step of the one text of a lane, with those of other lanes. False where that failed: the state is then
-// as it was.
-bool decode_together(whisper_context& context, whisper_state& state, StepBatcher& batcher) {
-  auto& cache = state.kv_self;
-  if (!whisper_kv_cache_find_slot(cache, state.batch))
-    return false;
-  cache.n = std::min<uint32_t>(cache.size, GGML_PAD(whisper_kv_cache_cell_max(cache), cache_padding(state)));
-  const auto lanes = batcher.compute({&context, &state});
-  if (lanes == 0) {
-    cache.cells[cache.head] = {};
-    return false;
-  }
-  ++seam_counts.batched_steps;
-  seam_counts.most_lanes = std::max(seam_counts.most_lanes, static_cast<int>(lanes));
-  return true;
-}
-
 } // namespace
-
-std::shared_ptr<StepBatcher> make_step_batcher(const whisper_context& context) {
-  auto decoder = std::make_shared<LanesDecoder>(context);
-  return std::make_shared<StepBatcher>(
-      [decoder](std::span<const StepBatcher::Lane> lanes) { return decoder->compute(lanes); });
-}
 
 bool may_keep_scores(const whisper_context& context, const whisper_state& state) {
   constexpr size_t kMostHeads = 32; // of all models whose heads are known
@@ -482,8 +455,7 @@ void follow_parents(whisper_kv_cache& cache, std::span<const Extension> extensio
 
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads, bool beside_known, KeptScores* kept,
-                                                StepBatcher* batcher) {
+                                                int threads, bool beside_known, KeptScores* kept) {
   auto& cache = state.kv_self;
   const auto count = static_cast<whisper_seq_id>(extensions.size());
   follow_parents(cache, extensions, position, beside_known);
@@ -498,8 +470,7 @@ std::vector<std::span<float>> decode_extensions(whisper_context& context, whispe
     batch.seq_id[i][0] = beside_known ? i + 1 : i;
     batch.logits[i] = 1;
   }
-  if (batcher == nullptr || !decode_together(context, state, *batcher))
-    decode_step(context, state, threads, kept);
+  decode_step(context, state, threads, kept);
   for (size_t i = 0; i < extensions.size(); ++i)
     rows.push_back(logits_row(context, state, i));
   return rows;

@@ -25,7 +25,6 @@ struct whisper_state;
 
 namespace voxgate {
 class CallScope;
-class StepBatcher;
 } // namespace voxgate
 
 namespace voxgate::whisper_internals {
@@ -107,15 +106,10 @@ PromptLogits decode_prompt(whisper_context& context, whisper_state& state, const
 std::vector<std::vector<float>> language_probabilities(whisper_context& context, whisper_state& state,
                                                        size_t texts, int threads);
 // `beside_known`: the extensions are those of texts beside a known one (SearchOptions::known), which is what
-// was decoded before. `batcher`: where there is one text, and other lanes may have their steps in the same
-// graph.
+// was decoded before.
 std::vector<std::span<float>> decode_extensions(whisper_context& context, whisper_state& state,
                                                 std::span<const Extension> extensions, int position,
-                                                int threads, bool beside_known, KeptScores* kept = nullptr,
-                                                StepBatcher* batcher = nullptr);
-
-// What computes the steps of several lanes of the model of this one, in memory and on a stream of its own.
-std::shared_ptr<StepBatcher> make_step_batcher(const whisper_context& context);
+                                                int threads, bool beside_known, KeptScores* kept = nullptr);
 
 // The natural log probability of each token of `text`, where it is all that is said after the prompt. Throws
 // Failure{inference_failed}, also where the call was cancelled.

@@ -18,9 +18,6 @@ namespace voxgate {
 // compute_graph: "graphs are computed with the threads of the call", "what a detection has encoded is not
 //   encoded again, and nothing else is taken for it"
 // into_cache, cache_padding, whisper_state::step: "the graph of a step is kept" (whisper_gpu_seams_test.cpp)
-// into_caches, attend_to_texts, attend_to_audios, whisper_state::lanes: "steps of several lanes are one
-// graph"
-//   (whisper_batched_test.cpp)
 // padded_positions: "attention sees the positions of the audio and no others"
 // places, attend_to_audio: "silence behind the audio is sparse" (whisper_window_test.cpp)
 // whisper_init_state, whisper_free: test/deep/vulkan.test.ts
@@ -65,8 +62,6 @@ struct SeamCounts {
   int caches_in_large_pages = 0;
   int steps = 0; // of the decoder
   int step_graphs = 0;
-  int batched_steps = 0; // computed with those of other lanes
-  int most_lanes = 0;    // of them together
 };
 inline constinit thread_local SeamCounts seam_counts;
 

@@ -2,7 +2,6 @@
 
 #include "backends/whisper/whisper_search.h"
 #include "backends/whisper/whisper_segments.h"
-#include "backends/whisper/whisper_step_batcher.h"
 
 #include <whisper.h>
 
@@ -104,15 +103,12 @@ Hypothesis WhisperTranscript::decode(const TokenRules& rules, const whisper_inte
   auto* const kept = options.beams == 1 ? kept_scores(rules.has_times()) : nullptr;
   const auto logits = whisper_internals::decode_prompt(context_, state_, prompt, scope_.threads(), kept);
   no_speech_probability_ = logits.no_speech_probability;
-  // Scores are kept, and several texts followed, without other lanes.
-  auto* const batcher = options.beams == 1 && kept == nullptr ? scope_.batcher() : nullptr;
-  const StepBatcher::Member member(batcher);
   const auto prompt_tokens = prompt.tokens.size();
   return search(rules, options, logits.last, [&](std::span<const Extension> extensions) {
     cancel_.check();
     const auto position = static_cast<int>(prompt_tokens + extensions.front().at);
     return whisper_internals::decode_extensions(context_, state_, extensions, position, scope_.threads(),
-                                                false, kept, batcher);
+                                                false, kept);
   });
 }
 
