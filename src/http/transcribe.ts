@@ -6,8 +6,8 @@ import { parseLanguage } from '../transcription/language/names.ts';
 import type { SpeakerRequest, TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
-import { openTranscription, type TranscriptionDeps } from '../transcription/session.ts';
-import { showsSpeakers, showsTimes, type Transcript } from '../wire/formats.ts';
+import { openTranscription, type Transcript, type TranscriptionDeps } from '../transcription/session.ts';
+import { showsSpeakers, showsTimes } from '../wire/formats.ts';
 import { readReferences } from './upload/references.ts';
 import type { Upload } from './upload/upload.ts';
 

@@ -4,14 +4,8 @@ import type { Logger } from 'winston';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Route } from '../transcription/routing.ts';
 import type { Segment } from '../transcription/segment.ts';
-import {
-  type FormattedBody,
-  fullText,
-  type Transcript,
-  toDelta,
-  toDiarizedSegment,
-  toDone,
-} from '../wire/formats.ts';
+import type { Transcript } from '../transcription/session.ts';
+import { type FormattedBody, fullText, toDelta, toDiarizedSegment, toDone } from '../wire/formats.ts';
 import { errorEnvelope, noteFailure, toGatewayError } from './error-handler.ts';
 import { type EventStream, startEventStream } from './sse.ts';
 

@@ -43,11 +43,11 @@ export const GREEDY: Omit<ChunkOptions, 'language'> = {
   again: false,
 };
 
-/** Speech that has no text: the model only repeated itself, or it wrote no words. */
+/** A span of the audio that has no text: the model only repeated itself or wrote no words, or the sound is missing. */
 export interface Dropped {
-  startSec: number;
-  endSec: number;
-  reason: 'repetition' | 'no_text';
+  start: number;
+  end: number;
+  reason: 'repetition' | 'no_text' | 'damaged';
 }
 
 interface SpokenLanguage {
@@ -73,11 +73,7 @@ export interface Recognition {
 export const withoutText = (
   { startSec, endSec }: Pick<Chunk, 'startSec' | 'endSec'>,
   reason: Dropped['reason'],
-): Dropped => ({
-  startSec,
-  endSec,
-  reason,
-});
+): Dropped => ({ start: startSec, end: endSec, reason });
 
 /** All speech of a chunk that has no text. */
 export const speechWithoutText = ({

@@ -21,7 +21,7 @@ import { spellingsOf } from './keywords.ts';
 import { addLanguage, type ChunkRecognition, type LaneWork, onLanes } from './lanes.ts';
 import { choicesOf, languageFor, onlyChoice } from './language/choice.ts';
 import { createLanguageTally, type LanguageTally } from './language/tally.ts';
-import { type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
+import { type Dropped, type Recognizer, recognizerOf, speechWithoutText } from './recognizer.ts';
 import type { TranscriptionRequest } from './request.ts';
 import { type Route, type RouteRequest, requireAble } from './routing.ts';
 import { createSegmentNumbering, type Segment, type UnnumberedSegment } from './segment.ts';
@@ -105,11 +105,18 @@ export interface Summary {
   /** Seconds from taking the slot until its release, or until now while the session holds it. */
   tookSec: number;
   /** The spans of speech, in seconds, that have no text, and why; also audio that is missing, as `damaged`. */
-  dropped: { start: number; end: number; reason: string }[];
+  dropped: Dropped[];
   /** The number of the audio track that was heard; absent where the audio has one. */
   track?: number;
   /** Absent when speakers were not told apart. */
   spoken?: SpeakerSummary;
+}
+
+/** A transcription that has ended. */
+export interface Transcript {
+  route: Route;
+  segments: Segment[];
+  summary: Summary;
 }
 
 export interface TranscriptionSession extends AsyncDisposable {
@@ -229,7 +236,7 @@ interface Run {
   /** Aborts when the client leaves, and when the slot is taken away. */
   signal: AbortSignal;
   spoken: LanguageTally;
-  dropped: Summary['dropped'];
+  dropped: Dropped[];
   /** The samples of the audio so far; of several channels, those of the longest. */
   samples: number;
   /** Null where voices are not told apart. */
@@ -277,7 +284,7 @@ function createSession(run: Run): TranscriptionSession {
 }
 
 /** The channels of a file are damaged together, so one of them tells it. */
-const damaged = ({ lost = [] }: AudioSource): Summary['dropped'] =>
+const damaged = ({ lost = [] }: AudioSource): Dropped[] =>
   lost.map(({ startSec, endSec }) => ({ start: startSec, end: endSec, reason: 'damaged' }));
 
 async function speakerPassOf({ request, input, route, signal }: Run, model: SpeakerModel) {
@@ -375,8 +382,7 @@ async function* recognize(
 function noteRecognition(run: Run, recognition: ChunkRecognition): void {
   run.spoken = addLanguage(run.spoken, recognition);
   if (recognition.sentences.length > 0) run.pass?.noteSpeech(recognition.chunk.speech);
-  for (const { startSec, endSec, reason } of speechWithoutText(recognition))
-    run.dropped.push({ start: startSec, end: endSec, reason });
+  run.dropped.push(...speechWithoutText(recognition));
   const last = recognition.chunk.speech.at(-1);
   if (last) run.deps.onTextUntil?.(last.endSec);
 }

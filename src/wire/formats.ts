@@ -5,17 +5,10 @@
 
 import { languageName } from '../transcription/language/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
-import type { Route } from '../transcription/routing.ts';
 import { type Segment, type SpokenSegment, spelledIn, textOf, type Word } from '../transcription/segment.ts';
-import type { Summary } from '../transcription/session.ts';
+import type { Summary, Transcript } from '../transcription/session.ts';
 import { runsBySpeaker } from '../transcription/speakers/words.ts';
 import { toCues, toSrt, toVtt } from './cues.ts';
-
-export interface Transcript {
-  route: Route;
-  segments: Segment[];
-  summary: Summary;
-}
 
 export interface FormattedBody {
   contentType: string;

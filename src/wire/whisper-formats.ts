@@ -4,7 +4,8 @@
  */
 
 import type { TranscriptionRequest } from '../transcription/request.ts';
-import { asJson, fullText, plainText, type Transcript, toWireSegment, toWireWord } from './formats.ts';
+import type { Transcript } from '../transcription/session.ts';
+import { asJson, fullText, plainText, toWireSegment, toWireWord } from './formats.ts';
 
 /** A line for each segment: start and end in whole milliseconds, and the text, after the speaker as in `srt`. */
 export function toTsv({ segments }: Transcript) {

@@ -33,7 +33,7 @@ test('a sentence that is written again without time is dropped, with the mark at
   const { words: kept, dropped } = withoutRepeats(words);
   assert.equal(textOf(kept), `${sentence}.`);
   assert.deepEqual(
-    dropped.map(({ startSec, endSec, reason }) => [startSec.toFixed(3), endSec.toFixed(3), reason]),
+    dropped.map(({ start, end, reason }) => [start.toFixed(3), end.toFixed(3), reason]),
     [['2.100', '2.121', 'repetition']],
   );
 });

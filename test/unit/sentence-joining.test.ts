@@ -148,7 +148,7 @@ test('no sentence spans a long pause between two languages, or speech of which t
   assert.equal((await joined(...parts({ language: 'de' }))).length, 2);
   const [first, second] = parts({}).map(recognition);
   assert(first && second);
-  const without = (endSec: number) => [{ startSec: 2.6, endSec, reason: 'no_text' as const }];
+  const without = (end: number) => [{ start: 2.6, end, reason: 'no_text' as const }];
   for (const [endSec, count] of [
     [3, 1],
     [4.5, 2],

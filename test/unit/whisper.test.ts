@@ -217,7 +217,7 @@ test('spans that are heard by themselves keep their times where the pause betwee
   );
   assert.deepEqual(asked, [5, 2, 2]);
   assert(sentences.length === 1 && (sentences[0]?.end ?? 0) <= 12);
-  assert.deepEqual(dropped, [{ startSec: 18, endSec: 20, reason: 'no_text' }]);
+  assert.deepEqual(dropped, [{ start: 18, end: 20, reason: 'no_text' }]);
 });
 
 test('a single span with a short text is heard between its pauses', async () => {
@@ -277,7 +277,7 @@ test('a span that has no words when it is heard by itself is named', async () =>
   const { lane } = partsLane(' Ask', [' Ask what you can do.', ' [Music]']);
   const { sentences, dropped } = await whisper.recognize(lane, twice, request);
   assert.equal(sentences.length, 1);
-  assert.deepEqual(dropped, [{ startSec: 13, endSec: 15, reason: 'no_text' }]);
+  assert.deepEqual(dropped, [{ start: 13, end: 15, reason: 'no_text' }]);
 });
 
 test('a short text stays where the spans by themselves have no more', async () => {

@@ -1,16 +1,9 @@
 /** Transcribes a part of live audio as a file is transcribed: by a session over it. */
 import type { Hold } from '../../engine/slot.ts';
 import type { TranscriptionRequest } from '../request.ts';
-import type { Route } from '../routing.ts';
 import type { Segment } from '../segment.ts';
-import { openTranscription, type Summary, type TranscriptionDeps } from '../session.ts';
+import { openTranscription, type Transcript, type TranscriptionDeps } from '../session.ts';
 import { type Excerpt, knownProbabilities, sourceOf } from './live-audio.ts';
-
-export interface ExcerptTranscript {
-  route: Route;
-  segments: Segment[];
-  summary: Summary;
-}
 
 export interface ExcerptRequest {
   request: TranscriptionRequest;
@@ -29,7 +22,7 @@ export async function transcribeExcerpt(
   excerpt: Excerpt,
   { request, takeSlot, ...asked }: ExcerptRequest,
   deps: TranscriptionDeps,
-): Promise<ExcerptTranscript> {
+): Promise<Transcript> {
   const input = {
     timed: false,
     ...asked,

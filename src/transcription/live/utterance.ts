@@ -8,9 +8,9 @@ import { onAbort } from '../../abort.ts';
 import type { Hold, Slot } from '../../engine/slot.ts';
 import { lent, SlotHandover } from '../../engine/slot-handover.ts';
 import type { TranscriptionRequest } from '../request.ts';
-import type { TranscriptionDeps } from '../session.ts';
+import type { Transcript, TranscriptionDeps } from '../session.ts';
 import { WINDOW_SEC } from '../speech/voice-activity.ts';
-import { type ExcerptTranscript, transcribeExcerpt } from './excerpt-transcription.ts';
+import { transcribeExcerpt } from './excerpt-transcription.ts';
 import type { Excerpt } from './live-audio.ts';
 import { createStableText, type Delay } from './stable-text.ts';
 
@@ -38,7 +38,7 @@ export interface Progress {
   excerpt(): Excerpt;
 }
 
-export interface UtteranceOutcome extends ExcerptTranscript {
+export interface UtteranceOutcome extends Transcript {
   /** The text after what was sent before. */
   rest: string;
   /** Milliseconds from the end of the utterance until its computation had the slot; 0 when it had begun before. */
@@ -81,7 +81,7 @@ interface EarlyDecoding {
   /** Called when it needs the slot no more. */
   over(hold: Hold): void;
   /** Null when it gave way or failed. */
-  result: Promise<ExcerptTranscript | null>;
+  result: Promise<Transcript | null>;
 }
 
 export class Utterance {
@@ -199,7 +199,7 @@ export class Utterance {
   }
 
   /** The text that was computed in the closing silence, if it still holds. */
-  async #earlyText(said: number, over: (hold: Hold) => void): Promise<ExcerptTranscript | null> {
+  async #earlyText(said: number, over: (hold: Hold) => void): Promise<Transcript | null> {
     const mine = this.#running;
     if (mine?.kind !== 'final' || mine.said !== said) return null;
     mine.keepsSlot = true;

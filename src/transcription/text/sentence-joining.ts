@@ -94,8 +94,8 @@ function createJoining() {
       const { chunk, sentences } = recognition;
       const without = speechWithoutText(recognition).filter(isLong);
       const out = sentences.flatMap((part) => add(part, without));
-      const { end = 0 } = held.at(-1) ?? {};
-      const isLost = without.some(({ endSec }) => endSec > end);
+      const heldTo = held.at(-1)?.end ?? 0;
+      const isLost = without.some(({ end }) => end > heldTo);
       return isLost || isComplete(chunk.silentUntilSec) ? [...out, ...release()] : out;
     },
     finish: release,
@@ -121,12 +121,12 @@ const isPauseBetween = between(isLongPause);
 
 /** True for parts that no sentence spans: in two languages, or with speech without text between them. */
 function isApart(before: UnnumberedSegment, after: UnnumberedSegment, without: readonly Dropped[]): boolean {
-  const isLost = without.some(({ startSec, endSec }) => endSec > before.end && startSec < after.start);
+  const isLost = without.some(({ start, end }) => end > before.end && start < after.start);
   return isLost || (isPauseBetween(before, after) && before.language !== after.language);
 }
 
 /** A short sound without text, such as a cough, is a pause like another. */
-const isLong = ({ startSec, endSec }: Dropped): boolean => endSec - startSec > LONG_PAUSE_SEC;
+const isLong = ({ start, end }: Dropped): boolean => end - start > LONG_PAUSE_SEC;
 
 /** Cuts a text without marks at its long pauses, unless the writing shows that a sentence goes on there. */
 function cutAtPauses(parts: UnnumberedSegment[]): UnnumberedSegment[][] {

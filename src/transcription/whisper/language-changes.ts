@@ -9,7 +9,7 @@ import type { Lane, LanguageGuess } from '../../engine/types.ts';
 import type { DetectedLanguage } from '../language/tally.ts';
 import type { ChunkRequest } from '../recognizer.ts';
 import { type Chunk, sampleInChunk, secondsInChunk, splitChunk } from '../speech/chunks.ts';
-import { amongAllowed, chooseLanguage, languageBySound } from './language.ts';
+import { amongAllowed, type ChunkLanguage, chooseLanguage, languageBySound } from './language.ts';
 import { betweenPauses } from './pauses.ts';
 
 /** A span is in doubt where another language than that of the chunk is more probable. */
@@ -114,13 +114,15 @@ export async function piecesByLanguage(
 ): Promise<Piece[]> {
   const chunk = cutAtPauses(whole);
   const parts = splitChunk(chunk, [...chunk.speech.keys()].slice(1));
+  const chosen = new Map<number, ChunkLanguage>();
   const detect = async (at: number) => {
     const part = parts[at] as Chunk;
     const { seconds } = spans[at] as SpanSound;
     const sound = await languageBySound(lane, part, request);
     if (isUnsure) return soundOf(seconds, sound, request);
-    const { languages } = await chooseLanguage(lane, part, request, sound);
-    return { seconds, probabilities: probabilitiesOf(languages) };
+    const choice = await chooseLanguage(lane, part, request, sound);
+    chosen.set(at, choice);
+    return { seconds, probabilities: probabilitiesOf(choice.languages) };
   };
   const first = suspect === undefined ? 0 : spans.indexOf(suspect);
   const firstDetected = await detect(first);
@@ -135,7 +137,9 @@ export async function piecesByLanguage(
   const starts = [...languages.keys()].filter((at) => at > 0 && languages[at] !== languages[at - 1]);
   return splitChunk(chunk, starts).map((piece, i) => {
     const from = [0, ...starts][i] ?? 0;
-    return { chunk: piece, detected: meanOf(detected.slice(from, starts[i]), languages[from] as string) };
+    const own = detected.slice(from, starts[i]);
+    const whole = own.length === 1 ? chosen.get(from) : undefined;
+    return { chunk: piece, detected: meanOf(own, languages[from] as string), chosen: whole };
   });
 }
 
@@ -143,6 +147,8 @@ export async function piecesByLanguage(
 export interface Piece {
   chunk: Chunk;
   detected: DetectedLanguage;
+  /** How the language of a piece of one span was found, where its texts were compared for that. */
+  chosen: ChunkLanguage | undefined;
 }
 
 function meanOf(spans: SpanSound[], language: string): DetectedLanguage {

@@ -66,8 +66,10 @@ export const recognizer: Recognizer = {
 
   async recognize(lane, chunk, request) {
     const { language } = request;
-    if (language !== undefined)
-      return recognizeIn(lane, chunk, { detected: { language, probability: 1 }, isEncoded: false }, request);
+    if (language !== undefined) {
+      const given = { detected: { language, probability: 1 }, isEncoded: false };
+      return withLeftOut(lane, chunk, await recognizeIn(lane, chunk, given, request), request);
+    }
     const detection = await detectPerSpan(lane, chunk, request);
     const whole = await recognizeAs(lane, chunk, detection.sound, request, (segments) =>
       mayChangeIn(segments, detection, request),
@@ -75,7 +77,7 @@ export const recognizer: Recognizer = {
     const hasSpans = detection.spans.length > 1 && whole.sentences.length > 0;
     const isUnsure = hasSpans && whole.detected.probability < SURE_LANGUAGE;
     const byWords =
-      hasSpans && whole.hasDoubtfulWords === true ? await suspectByWords(detection, request) : undefined;
+      hasSpans && whole.texts?.some(hasDoubtfulWords) ? await suspectByWords(detection, request) : undefined;
     const suspects = [...new Set([detection.suspect, byWords])].filter((span) => span !== undefined);
     let [first, ...others]: Piece[] = [];
     for (const suspect of isUnsure ? [suspects[0]] : suspects) {
@@ -83,10 +85,7 @@ export const recognizer: Recognizer = {
       if (first !== undefined) break;
     }
     if (first === undefined) return withLeftOut(lane, chunk, whole, request);
-    if (others.length > 0) {
-      const pieces = [first, ...others].map((piece) => piece.chunk);
-      return inSeveralLanguages(lane, pieces, request);
-    }
+    if (others.length > 0) return inSeveralLanguages(lane, [first, ...others], request);
     const { detected } = first;
     const isOther = isUnsure && detected.language !== whole.detected.language;
     const right = isOther ? await recognizeIn(lane, chunk, { detected, isEncoded: false }, request) : whole;
@@ -103,8 +102,8 @@ export const recognizer: Recognizer = {
 type Recognized = Recognition & {
   /** Speech of the chunk without any word of its text, as pieces of it. */
   leftOut?: Chunk[];
-  /** Whether some words in a row are improbable. */
-  hasDoubtfulWords?: boolean;
+  /** What was decoded for it: that of the chunk, or those of its parts. */
+  texts?: DecodedSegment[][];
 };
 
 /** Whether a text is worth an alignment that shows the speech without words. */
@@ -130,11 +129,7 @@ async function recognizeIn(
     const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
     if (apart !== null) {
       const texts = apart.flatMap(({ result }) => (typeof result === 'object' ? [result.segments] : []));
-      return {
-        detected,
-        hasDoubtfulWords: texts.some(hasDoubtfulWords),
-        ...joined(apart, language, request),
-      };
+      return { detected, texts, ...joined(apart, language, request) };
     }
   }
   if (together === 'repetition')
@@ -143,7 +138,7 @@ async function recognizeIn(
   const isAsked = !isDecodedApart && !request.translate && (await mayChange?.(together.segments));
   return {
     detected,
-    hasDoubtfulWords: hasDoubtfulWords(together.segments),
+    texts: [together.segments],
     ...(isAsked && { leftOut: await speechLeftOut(lane, chunk, said) }),
     ...textIn(together, chunk, language, request),
     ...(isComplete && { completePace: paceOf(text, speechSecOf(chunk)) }),
@@ -174,11 +169,14 @@ async function recognizeAs(
 }
 
 /** What is said in the pieces of a chunk, as of one. */
-async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkRequest): Promise<Recognition> {
+async function inSeveralLanguages(lane: Lane, pieces: Piece[], request: ChunkRequest): Promise<Recognition> {
   const all: ChunkRecognition[] = [];
-  for (const chunk of pieces) {
-    const sound = await languageBySound(lane, chunk, request);
-    const piece = await recognizeAs(lane, chunk, sound, request, async () => true);
+  const mayChange = async () => true;
+  for (const { chunk, chosen } of pieces) {
+    const piece =
+      chosen === undefined
+        ? await recognizeAs(lane, chunk, await languageBySound(lane, chunk, request), request, mayChange)
+        : await recognizeIn(lane, chunk, { ...chosen, isEncoded: false }, request, mayChange);
     all.push({ chunk, ...(await withLeftOut(lane, chunk, piece, request)) });
   }
   const spoken = all.map(({ detected, sentences, chunk }) => ({
@@ -200,7 +198,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Chunk[], request: ChunkReq
 async function withLeftOut(
   lane: Lane,
   chunk: Chunk,
-  { leftOut = [], hasDoubtfulWords: _, ...whole }: Recognized,
+  { leftOut = [], texts: _, ...whole }: Recognized,
   request: ChunkRequest,
 ): Promise<Recognition> {
   const pieces: ChunkRecognition[] = [];

@@ -35,7 +35,7 @@ export function withoutRepeats(words: Word[]): { words: Word[]; dropped: Dropped
       // The sentence ends as its last copy does.
       const text = before.text.replace(MARKS, '') + (MARKS.exec(last.text)?.[0] ?? '');
       kept[kept.length - 1] = { ...before, text };
-      dropped.push({ startSec: word?.start ?? last.end, endSec: last.end, reason: 'repetition' });
+      dropped.push({ start: word?.start ?? last.end, end: last.end, reason: 'repetition' });
     } else if (word) kept.push(word);
     at = Math.max(to, at + 1);
   }
