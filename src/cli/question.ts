@@ -2,6 +2,7 @@
 import { access, constants, realpath, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { readUpTo } from '../streams.ts';
 import type { Fields } from './transcribe-fields.ts';
 
 export interface Question {
@@ -90,14 +91,9 @@ export async function* piecesOf(content: Blob, name: string): AsyncGenerator<Uin
 
 /** @throws Error with this message for more than is kept in memory */
 export async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let bytes = 0;
-  for await (const part of stream) {
-    bytes += part.length;
-    if (bytes > MOST_BYTES) throw new Error(tooLong);
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
+  const chunks: Buffer[] = [];
+  if (!(await readUpTo(stream, MOST_BYTES, chunks))) throw new Error(tooLong);
+  return Buffer.concat(chunks);
 }
 
 function errorIn(body: string): { message: string; kind?: string; code?: string } {

@@ -4,26 +4,26 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onAbort } from '../abort.ts';
-import type {
-  Addon,
-  AddonAudioFile,
-  AddonModel,
-  AddonSpeakers,
-  AddonTurnDetector,
-  AddonVoiceActivity,
-  Job,
-} from './addon-exports.ts';
 import { howToGetAddon, missingSystemPackage, prebuiltAddon, prebuiltGpuFolder } from './prebuilt.ts';
 import {
+  type AudioFileInfo,
+  type ChunkOptions,
+  type DecodedSegment,
+  type DetectionOptions,
+  type EngineInfo,
   GPU_LIBRARIES,
   type GpuLibrary,
   type Lane,
+  type LanguageGuess,
+  type LoadOptions,
   type LogLevel,
+  type ModelInfo,
   NATIVE_ERROR_CODES,
   type NativeAudioFile,
   type NativeEngine,
   NativeError,
   type NativeErrorCode,
+  type NativeFormat,
   type SpeakerModel,
   type TranscriptionModel,
   type TurnDetector,
@@ -248,4 +248,57 @@ export function loadNative(
       wrapAudioFile(addon, await run(addon, () => addon.openAudio({ path: file, format, channel }), signal)),
     quantize: (options) => run(addon, () => addon.quantize(options)),
   };
+}
+
+/**
+ * The exports of the addon. The promise of a job settles when the native work has ended, and `cancel` takes the
+ * job's `id`.
+ */
+interface Addon {
+  useCpu(level: string): void;
+  useGpus(folders: string[]): void;
+  engineInfo(): Omit<EngineInfo, 'gpuLibraries'>;
+  setLogger(write: ((level: LogLevel, message: string) => void) | null): void;
+  cancel(id: number): void;
+  loadModel(options: LoadOptions): Job<AddonModel>;
+  loadVoiceActivity(options: { path: string }): Job<AddonVoiceActivity>;
+  loadSpeakers(options: { path: string; threads?: number }): Job<AddonSpeakers>;
+  loadTurnDetector(options: { path: string; threads: number }): Job<AddonTurnDetector>;
+  openAudio(options: { path: string; format: NativeFormat; channel: number }): Job<AddonAudioFile>;
+  quantize(options: { source: string; target: string; type: string }): Job<void>;
+}
+interface Job<T> {
+  promise: Promise<T>;
+  id: number;
+}
+interface AddonModel {
+  readonly info: ModelInfo;
+  lane(): Job<AddonModel>;
+  transcribe(samples: Float32Array, options: ChunkOptions): Job<DecodedSegment[]>;
+  detectLanguage(samples: Float32Array, options: DetectionOptions): Job<LanguageGuess>;
+  close(): Promise<void>;
+}
+interface AddonVoiceActivity {
+  probabilities(samples: Float32Array, options: { reset: boolean; apart: boolean }): Job<Float32Array>;
+  close(): Promise<void>;
+}
+interface AddonSpeakers {
+  segmentation(samples: Float32Array, options: { step: number }): Job<Float32Array>;
+  embeddings(
+    samples: Float32Array,
+    options: { masks: number },
+    masks: Float32Array | undefined,
+  ): Job<Float32Array>;
+  close(): Promise<void>;
+}
+interface AddonTurnDetector {
+  probability(samples: Float32Array): Job<number>;
+  close(): Promise<void>;
+}
+interface AddonAudioFile {
+  readonly info: AudioFileInfo;
+  readonly lost: NativeAudioFile['lost'];
+  readonly sides: Float32Array | null;
+  read(options: { maxSamples: number }): Job<Float32Array | null>;
+  close(): void;
 }

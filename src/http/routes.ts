@@ -7,12 +7,11 @@ import type { ApiKeys } from './access/api-key.ts';
 import { type AdmissionDeps, admission } from './admission.ts';
 import { health, ready } from './health.ts';
 import { getModel, listModels, type ModelsDeps } from './models.ts';
-import { isOwnAudio, notFound } from './not-found.ts';
 import { countAs } from './observe.ts';
 import { type Description, mountDocs, openapi } from './openapi/docs.ts';
 import { mountPages } from './pages.ts';
 import { passthrough } from './passthrough.ts';
-import { all, del, get, mountRows, post, type RouteRow } from './route-table.ts';
+import { all, del, get, isOwnAudio, mountRows, notFound, post, type RouteRow } from './route-table.ts';
 import { ownPace } from './server/body-deadline.ts';
 import type { GracefulStop } from './server/graceful-stop.ts';
 import {

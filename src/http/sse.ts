@@ -29,7 +29,7 @@ export function startEventStream(res: Response, { keepAliveMs = KEEP_ALIVE_MS } 
       quiet();
       signal.throwIfAborted();
       const more = res.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
-      if (!more) await drained(res, signal);
+      if (!more) await once(res, 'drain', { signal }).catch(() => signal.throwIfAborted());
     },
     end(): void {
       quiet();
@@ -37,12 +37,4 @@ export function startEventStream(res: Response, { keepAliveMs = KEEP_ALIVE_MS } 
     },
     [Symbol.dispose]: quiet,
   };
-}
-
-async function drained(res: Response, signal: AbortSignal): Promise<void> {
-  try {
-    await once(res, 'drain', { signal });
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
-  }
 }

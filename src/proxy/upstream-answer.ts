@@ -8,6 +8,7 @@ import { pipeline, type Readable } from 'node:stream';
 import { createBrotliDecompress, createUnzip } from 'node:zlib';
 import { excerpt, GatewayError, type UpstreamAnswer } from '../errors.ts';
 import type { Budgets } from '../limits/budgets.ts';
+import { readUpTo } from '../streams.ts';
 import type { Upstream } from './upstream.ts';
 
 export type ErrorLimits = Budgets['upstream'];
@@ -49,14 +50,9 @@ async function textOf(proxyRes: IncomingMessage, { errorBytes, errorMs }: ErrorL
   const body = decoded(proxyRes);
   if (body === null) return '';
   const chunks: Buffer[] = [];
-  let bytes = 0;
   const late = setTimeout(() => body.destroy(), errorMs);
   try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes >= errorBytes) break;
-    }
+    await readUpTo(body, errorBytes, chunks);
   } catch {
     // The answer broke off, came too slowly or is no valid coding. The caller knows whether the call itself has ended.
   } finally {

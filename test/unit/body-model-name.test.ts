@@ -1,8 +1,8 @@
 /** The model of a forwarded body is found without reading more of it than a bound. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { modelNameReader } from '../../src/http/body-model-name.ts';
-import { addChunk } from '../../src/http/upload/request-body.ts';
+import { modelNameReader } from '../../src/http/passthrough.ts';
+import { addChunk } from '../../src/streams.ts';
 import { assertCheap } from '../cost.ts';
 
 const KIB = 1024;

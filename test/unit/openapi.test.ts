@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { adminPaths } from '../../src/admin/openapi.ts';
 import { describeApi } from '../../src/http/openapi/docs.ts';
-import { OPERATION_IDS, operationId } from '../../src/http/openapi/ids.ts';
+import { OPERATION_IDS, operationId } from '../../src/http/openapi/parts.ts';
 import { livePaths } from '../../src/live/realtime/openapi.ts';
 import { SERVED } from '../route-rows.ts';
 

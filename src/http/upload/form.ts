@@ -4,9 +4,9 @@ import type { Request, Response } from 'express';
 import multer from 'multer';
 import { GatewayError } from '../../errors.ts';
 import { BUDGETS } from '../../limits/budgets.ts';
+import { addChunk } from '../../streams.ts';
 import { createFormFields, type FormFields, textOfJson } from './form-fields.ts';
 import { fieldSizeOf } from './form-refusal.ts';
-import { addChunk } from './request-body.ts';
 
 const LIMITS = BUDGETS.form.transcription;
 /** A character of a string takes up to two bytes of memory. */

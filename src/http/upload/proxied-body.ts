@@ -3,14 +3,15 @@
  * send holds nothing that others need. A small body stays in memory, where it has one of a bounded number of places; a
  * larger one goes to a file, by the rules of uploads and with a place among them.
  */
+
 import { createReadStream } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import type { Budgets } from '../../limits/budgets.ts';
 import { createUploadPlaces, type UploadPlaces } from '../../limits/upload-places.ts';
+import { readUpTo } from '../../streams.ts';
 import {
   type Arrival,
-  addChunk,
   announcedBytes,
   arrivalOf,
   type BodyStorage,
@@ -54,7 +55,8 @@ export function bodyReceiver(storage: BodyStorage, { inMemory, memoryBytes }: Bu
     try {
       const chunks: Buffer[] = [];
       if (announcedBytes(req) <= memoryBytes) {
-        if (await readUpTo(source, memoryBytes, chunks)) return () => Readable.from(chunks);
+        const small = source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+        if (await readUpTo(small, memoryBytes, chunks)) return () => Readable.from(chunks);
         // A chunked body, whose length was not announced, turned out too large for memory: it goes to a file.
         await places.take(arrival.claim);
         memory.release(arrival.claim);
@@ -102,17 +104,6 @@ export function bodyReceiver(storage: BodyStorage, { inMemory, memoryBytes }: Bu
 interface Held {
   places: UploadPlaces;
   file: SpooledFile | null;
-}
-
-/** Adds what comes to `chunks`, until it is more than `mostBytes`. @returns true when the source has ended before */
-async function readUpTo(source: Readable, mostBytes: number, chunks: Buffer[]): Promise<boolean> {
-  let bytes = 0;
-  for await (const chunk of source.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    addChunk(chunks, chunk);
-    bytes += chunk.length;
-    if (bytes > mostBytes) return false;
-  }
-  return true;
 }
 
 /** @param content begins to read the body */

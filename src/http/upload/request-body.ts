@@ -93,18 +93,6 @@ export function watchArrival(
   };
 }
 
-/** Chunks that are held before they are joined. */
-const MOST_CHUNKS = 256;
-
-/**
- * Adds a chunk to those of a body that is kept. A client may send a byte at a time, and the object around it takes
- * hundreds of times its memory, so many chunks are joined.
- */
-export function addChunk(chunks: Buffer[], chunk: Buffer): void {
-  chunks.push(chunk);
-  if (chunks.length >= MOST_CHUNKS) chunks.splice(0, chunks.length, Buffer.concat(chunks));
-}
-
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || announcedBytes({ headers }) > 0;
 }

@@ -4,9 +4,9 @@
  */
 import { z } from 'zod';
 import { GatewayError } from '../../errors.ts';
-import { addChunk } from '../../http/upload/request-body.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { parsedJson } from '../../parsed-json.ts';
+import { addChunk } from '../../streams.ts';
 import { hasMoreValues } from '../checked.ts';
 
 /** The version of the protocol that is spoken. */
