@@ -80,7 +80,7 @@ export interface ChunkOptions {
   times: boolean;
   /** Align each token by dynamic time warping over the cross attention (slower, exact to about 50 ms). */
   words: boolean;
-  /** True for another look at the audio of the call before: what was encoded for that is used again. */
+  /** True where the call before may have been for the same audio: what was encoded for that is used again then. */
   again: boolean;
   /**
    * The text that is said, for a model that aligns texts (Whisper). Nothing is decoded then: the one segment has the

@@ -80,7 +80,6 @@ async function hear(
   { wordsIn = () => Number.POSITIVE_INFINITY, isImprobable = false, surestApart }: Written = {},
 ) {
   const calls: string[] = [];
-  let encoded = '';
   const spansIn = (samples: Float32Array) => [1, 2, 3].filter((number) => samples.includes(number));
   const soundOf = (of: Sound[], samples: Float32Array) => ({
     probabilities: of[(spansIn(samples)[0] ?? 0) - 1],
@@ -88,16 +87,13 @@ async function hear(
   const lane = {
     info: { languages: ['en', 'fr', 'it'], audioContext: 1500, textContext: 448 },
     detectLanguage: async (samples: Float32Array, { parts = [] }: DetectionOptions) => {
-      encoded = spansIn(samples).join('');
-      calls.push(`detect ${encoded}`);
+      calls.push(`detect ${spansIn(samples).join('')}`);
       const inPart = ({ startMs, endMs }: { startMs: number; endMs: number }) =>
         soundOf(together, samples.subarray(startMs * 16, endMs * 16));
       return { ...soundOf(apart, samples), parts: parts.map(inPart) };
     },
-    transcribe: async (samples: Float32Array, { language, again, text }: ChunkOptions) => {
+    transcribe: async (samples: Float32Array, { language, text }: ChunkOptions) => {
       const heard = spansIn(samples).join('');
-      assert(!again || encoded === heard, 'only what was encoded last is used again');
-      encoded = heard;
       if (text === undefined) calls.push(`${language} ${heard}`);
       const count = Math.min(wordsIn(heard), Math.floor(samples.length / RATE));
       const isUnsure = surestApart !== undefined && heard === '2' && language !== surestApart;

@@ -32,8 +32,6 @@ export type DecodingResult = Decoded | 'silence' | 'repetition';
 
 export interface Decoding {
   language: string;
-  /** True when the lane has encoded this very audio for the call before. */
-  isEncoded: boolean;
   /** The result of the first attempt, where it was made already. */
   first?: AttemptResult | NativeError | undefined;
 }
@@ -52,17 +50,14 @@ export interface AttemptResult {
 export async function decode(
   lane: Lane,
   chunk: Chunk,
-  { language, isEncoded, first }: Decoding,
+  { language, first }: Decoding,
   request: ChunkRequest,
 ): Promise<DecodingResult> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   let known = first;
-  let again = isEncoded;
   let timed = request.timed;
   const run = async (attempt: Attempt) => {
-    const decoding = { language, isEncoded: again };
-    const result = known ?? (await runAttempt(lane, chunk, attempt, decoding, { ...request, timed }));
-    again ||= known === undefined;
+    const result = known ?? (await runAttempt(lane, chunk, attempt, language, { ...request, timed }));
     known = undefined;
     // Times tell whether what is repeated was said.
     timed ||= result instanceof NativeError || mayRepeat(result.decoded.outcome.text);
@@ -97,11 +92,11 @@ export async function decode(
 export function firstAttempt(
   lane: Lane,
   chunk: Chunk,
-  decoding: Omit<Decoding, 'first'>,
+  language: string,
   request: ChunkRequest,
 ): Promise<AttemptResult | NativeError> {
   const [{ doubt, ...attempt }] = attemptsFor(chunk.samples.length / SAMPLE_RATE, lane.info, request);
-  return runAttempt(lane, chunk, attempt, decoding, request);
+  return runAttempt(lane, chunk, attempt, language, request);
 }
 
 /** Makes one attempt. It gives the error where the model repeated itself, or stopped before the end of the audio. */
@@ -109,13 +104,13 @@ async function runAttempt(
   lane: Lane,
   chunk: Chunk,
   attempt: Attempt,
-  { language, isEncoded }: Decoding,
+  language: string,
   { translate, prompt, timed, signal }: ChunkRequest,
 ): Promise<AttemptResult | NativeError> {
   const durationSec = chunk.samples.length / SAMPLE_RATE;
   // Several spans are decoded apart where their text is short.
   const spoken = { durationSec, speechSec: chunk.speech.length > 1 ? 0 : speechSecOf(chunk) };
-  const options = { language, translate, prompt, words: timed, again: isEncoded, ...attempt };
+  const options = { language, translate, prompt, words: timed, again: true, ...attempt };
   const segments = await lane.transcribe(chunk.samples, options, { signal }).catch(retryableError);
   if (segments instanceof NativeError) return segments;
   const outcome = summarize(segments);
@@ -131,8 +126,7 @@ export async function withTimes(
   language: string,
   request: ChunkRequest,
 ): Promise<Decoded> {
-  const decoding = { language, isEncoded: true };
-  const again = await runAttempt(lane, chunk, decoded.attempt, decoding, { ...request, timed: true });
+  const again = await runAttempt(lane, chunk, decoded.attempt, language, { ...request, timed: true });
   const isSame = !(again instanceof NativeError) && again.decoded.outcome.text === decoded.outcome.text;
   return isSame ? again.decoded : decoded;
 }

@@ -71,8 +71,7 @@ export async function chooseLanguage(
   const languages = knowing((await request.before()).languages, sound);
   const [top, ...others] = inDoubt(languages);
   if (others.length === 0) return { detected: top, languages };
-  const decodeAs = ({ language }: DetectedLanguage) =>
-    firstAttempt(lane, chunk, { language, isEncoded: true }, request);
+  const decodeAs = ({ language }: DetectedLanguage) => firstAttempt(lane, chunk, language, request);
   const first = await decodeAs(top);
   if (first instanceof NativeError || first.verdict === 'silence') return { detected: top, first, languages };
   const texts: Text[] = first.verdict === 'accept' ? [{ detected: top, first }] : [];

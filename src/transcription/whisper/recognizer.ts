@@ -67,7 +67,7 @@ export const recognizer: Recognizer = {
   async recognize(lane, chunk, request) {
     const { language } = request;
     if (language !== undefined) {
-      const given = { detected: { language, probability: 1 }, isEncoded: false };
+      const given = { detected: { language, probability: 1 } };
       return withLeftOut(lane, chunk, await recognizeIn(lane, chunk, given, request), request);
     }
     const detection = await detectPerSpan(lane, chunk, request);
@@ -88,12 +88,12 @@ export const recognizer: Recognizer = {
     if (others.length > 0) return inSeveralLanguages(lane, [first, ...others], request);
     const { detected } = first;
     const isOther = isUnsure && detected.language !== whole.detected.language;
-    const right = isOther ? await recognizeIn(lane, chunk, { detected, isEncoded: false }, request) : whole;
+    const right = isOther ? await recognizeIn(lane, chunk, { detected }, request) : whole;
     return withLeftOut(lane, chunk, right, request);
   },
 
   async align(lane, chunk, said) {
-    const words = await alignedWords(lane, chunk, { ...said, translate: false, again: false });
+    const words = await alignedWords(lane, chunk, { ...said, translate: false });
     if (words === 'too long') throw tooLong(countSyllables(said.text), speechSecOf(chunk));
     return withLengths(words, chunk.endSec);
   },
@@ -113,17 +113,17 @@ type MayChange = (segments: DecodedSegment[]) => Promise<boolean>;
 async function recognizeIn(
   lane: Lane,
   chunk: Chunk,
-  { detected, first, isEncoded }: ChunkLanguage & Pick<Decoding, 'isEncoded'>,
+  { detected, first }: ChunkLanguage,
   request: ChunkRequest,
   mayChange?: MayChange,
 ): Promise<Recognized> {
   const { language } = detected;
-  const together = await decodeSpeech(lane, chunk, { language, isEncoded, first }, request);
+  const together = await decodeSpeech(lane, chunk, { language, first }, request);
   if (together === 'silence') return { detected, sentences: [] };
   const text = textOfResult(together);
   const isSlow = !request.draft && (await isSlower(text, chunk, request));
   const parts = isSlow ? partsOf(chunk) : [];
-  const said = { text, language, translate: request.translate, again: true, signal: request.signal };
+  const said = { text, language, translate: request.translate, signal: request.signal };
   const isDecodedApart = parts.length > 1 && (await lackText(lane, chunk, parts, said));
   if (isDecodedApart) {
     const apart = await decodeParts(lane, parts, LEAST_GAIN * countSyllables(text), language, request);
@@ -165,7 +165,7 @@ async function recognizeAs(
   mayChange: MayChange,
 ): Promise<Recognized> {
   const chosen = await chooseLanguage(lane, chunk, request, sound);
-  return recognizeIn(lane, chunk, { ...chosen, isEncoded: true }, request, mayChange);
+  return recognizeIn(lane, chunk, chosen, request, mayChange);
 }
 
 /** What is said in the pieces of a chunk, as of one. */
@@ -176,7 +176,7 @@ async function inSeveralLanguages(lane: Lane, pieces: Piece[], request: ChunkReq
     const piece =
       chosen === undefined
         ? await recognizeAs(lane, chunk, await languageBySound(lane, chunk, request), request, mayChange)
-        : await recognizeIn(lane, chunk, { ...chosen, isEncoded: false }, request, mayChange);
+        : await recognizeIn(lane, chunk, chosen, request, mayChange);
     all.push({ chunk, ...(await withLeftOut(lane, chunk, piece, request)) });
   }
   const spoken = all.map(({ detected, sentences, chunk }) => ({
@@ -275,11 +275,11 @@ async function decodeParts(
 ): Promise<Part[] | null> {
   const firsts = [];
   for (const part of parts)
-    firsts.push(await firstAttempt(lane, part, { language, isEncoded: false }, request));
+    firsts.push(await firstAttempt(lane, part, language, request));
   if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfAttempt)) <= least) return null;
   const all: Part[] = [];
   for (const [i, part] of parts.entries()) {
-    const decoding = { language, isEncoded: false, first: firsts[i] };
+    const decoding = { language, first: firsts[i] };
     all.push({ part, result: await decodeSpeech(lane, part, decoding, request) });
   }
   return syllablesOf(all.map(({ result }) => textOfResult(result))) > least ? all : null;

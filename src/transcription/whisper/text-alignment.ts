@@ -25,19 +25,17 @@ export interface SaidText {
   text: string;
   language: string;
   translate: boolean;
-  /** As in `ChunkOptions`. */
-  again: boolean;
   signal: AbortSignal;
 }
 
 /** The words of the text with their times, or `too long` for a text with more tokens than the model takes at once. */
 export async function alignedWords(lane: Lane, chunk: Chunk, said: SaidText): Promise<Word[] | 'too long'> {
-  const { language, translate, again, signal } = said;
+  const { language, translate, signal } = said;
   const text = said.text.trimStart();
   const audioContext = contextFor(chunk.samples.length / SAMPLE_RATE, lane.info.audioContext);
   // The model was trained on texts with a space before the first word, too.
   const spaced = beginsUnspaced(text) ? text : ` ${text}`;
-  const options = { ...GREEDY, times: false, language, translate, again, audioContext, text: spaced };
+  const options = { ...GREEDY, times: false, language, translate, again: true, audioContext, text: spaced };
   const segments = await lane.transcribe(chunk.samples, options, { signal }).catch((error) => {
     if (error instanceof NativeError && error.code === 'text_too_long') return null;
     throw error;
