@@ -6,17 +6,44 @@
  * A family is a model architecture. Its recognizer (a folder of `transcription/`) and its backend (`native/backends/`)
  * have the name of the family, and the native engine loads a model by it.
  */
-import type { CatalogueModel, CheckpointShape, DerivedFile, HubFile, Weights } from './weights.ts';
+import type { CatalogueModel, CheckpointShape, DerivedFile, HubFile, Precision, Weights } from './weights.ts';
 import { WHISPER_LANGUAGES } from './whisper-languages.ts';
 
 const EUROPEAN_LANGUAGES = 'bg hr cs da nl en et fi fr de el hu it lv lt mt pl pt ro ru sk sl es sv uk'.split(
   ' ',
 );
 
-const WHISPER_REPO = 'ggerganov/whisper.cpp';
-const WHISPER_REVISION = '5359861c739e955e79d9a303bcbc70fb988958b1';
+/** A repository of the hub, at a commit. */
+type Source = Pick<HubFile, 'repo' | 'revision'>;
+const WHISPER: Source = {
+  repo: 'ggerganov/whisper.cpp',
+  revision: '5359861c739e955e79d9a303bcbc70fb988958b1',
+};
+const PARAKEET: Source = {
+  repo: 'ggml-org/parakeet-GGUF',
+  revision: '35156454d1a39de06863303dd209fd2bed6ee079',
+};
+const SENSE_VOICE: Source = {
+  repo: 'handy-computer/SenseVoiceSmall-gguf',
+  revision: '4a08b8e900b38a977e32eb08d5d0697d6e72ba04',
+};
 
-type Pin = [bytes: number, sha256: string];
+/** Null where no published value could be confirmed. */
+type Pin = [bytes: HubFile['bytes'], sha256: HubFile['sha256']];
+
+const hubFile = (source: Source, file: string, [bytes, sha256]: Pin): HubFile => ({
+  ...source,
+  file,
+  bytes,
+  sha256,
+});
+
+const derived = (file: string, precision: Precision, [bytes, sha256]: [number, string]): DerivedFile => ({
+  file,
+  precision,
+  bytes,
+  sha256,
+});
 
 interface WhisperSize {
   checkpoint: CheckpointShape;
@@ -26,7 +53,7 @@ interface WhisperSize {
   derived?: DerivedFile[];
   languages?: readonly string[];
   translates?: boolean;
-  source?: { repo: string; revision: string };
+  source?: Source;
   /** The name of the f16 file on the hub; absent for `ggml-SIZE.bin`. */
   file?: string;
 }
@@ -35,8 +62,7 @@ interface WhisperSize {
 const BEFORE_CANTONESE = WHISPER_LANGUAGES.filter((code) => code !== 'yue');
 
 function whisper(size: string, known: WhisperSize): CatalogueModel {
-  const source = known.source ?? { repo: WHISPER_REPO, revision: WHISPER_REVISION };
-  const hubFile = (file: string, [bytes, sha256]: Pin): HubFile => ({ ...source, file, bytes, sha256 });
+  const { source = WHISPER } = known;
   return {
     id: `multilingual-${size}`,
     family: 'whisper',
@@ -49,8 +75,8 @@ function whisper(size: string, known: WhisperSize): CatalogueModel {
     translates: known.translates ?? true,
     aligns: true,
     files: {
-      f16: hubFile(known.file ?? `ggml-${size}.bin`, known.f16),
-      ...(known.q8_0 && { q8_0: hubFile(`ggml-${size}-q8_0.bin`, known.q8_0) }),
+      f16: hubFile(source, known.file ?? `ggml-${size}.bin`, known.f16),
+      ...(known.q8_0 && { q8_0: hubFile(source, `ggml-${size}-q8_0.bin`, known.q8_0) }),
     },
     derived: known.derived ?? [],
     quantizable: true,
@@ -77,18 +103,14 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     q8_0: [81768585, 'c577b9a86e7e048a0b7eada054f4dd79a56bbfa911fbdacf900ac5b567cbb7d9'],
     // These are made from the package index. Its checkpoint has the tokens in rank order, so the bytes differ.
     derived: [
-      {
-        file: 'ggml-base.bin',
-        precision: 'f16',
-        bytes: 147951465,
-        sha256: 'c0db470711f9496ec80feedb59b0916f10a0c301218e7254a61e7d3d1890dc6d',
-      },
-      {
-        file: 'ggml-base-q8_0.bin',
-        precision: 'q8_0',
-        bytes: 81768585,
-        sha256: '81cfccb75eb8eb4eecf9829be7448c60e3d4abcb5bdb0f00e2c8a726f7ae2f25',
-      },
+      derived('ggml-base.bin', 'f16', [
+        147951465,
+        'c0db470711f9496ec80feedb59b0916f10a0c301218e7254a61e7d3d1890dc6d',
+      ]),
+      derived('ggml-base-q8_0.bin', 'q8_0', [
+        81768585,
+        '81cfccb75eb8eb4eecf9829be7448c60e3d4abcb5bdb0f00e2c8a726f7ae2f25',
+      ]),
     ],
   }),
   whisper('small', {
@@ -144,20 +166,14 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     streams: false,
     translates: false,
     files: {
-      q8_0: {
-        repo: 'ggml-org/parakeet-GGUF',
-        revision: '35156454d1a39de06863303dd209fd2bed6ee079',
-        file: 'ggml-parakeet-tdt-0.6b-v3-q8_0.bin',
-        bytes: 668757119,
-        sha256: '4d64e9e96c2792186d072fde0034df0ad670cf680a2f53069052ead827fd600e',
-      },
-      f16: {
-        repo: 'ggml-org/parakeet-GGUF',
-        revision: '35156454d1a39de06863303dd209fd2bed6ee079',
-        file: 'ggml-parakeet-tdt-0.6b-v3-f16.bin',
-        bytes: 1255897319,
-        sha256: '833bffc9513b2cae867ee9e51633cfd11e4d51aaa5597c8ac02159385a2b426f',
-      },
+      q8_0: hubFile(PARAKEET, 'ggml-parakeet-tdt-0.6b-v3-q8_0.bin', [
+        668757119,
+        '4d64e9e96c2792186d072fde0034df0ad670cf680a2f53069052ead827fd600e',
+      ]),
+      f16: hubFile(PARAKEET, 'ggml-parakeet-tdt-0.6b-v3-f16.bin', [
+        1255897319,
+        '833bffc9513b2cae867ee9e51633cfd11e4d51aaa5597c8ac02159385a2b426f',
+      ]),
     },
     derived: [],
   },
@@ -172,20 +188,11 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     streams: true,
     translates: false,
     files: {
-      q8_0: {
-        repo: 'handy-computer/SenseVoiceSmall-gguf',
-        revision: '4a08b8e900b38a977e32eb08d5d0697d6e72ba04',
-        file: 'SenseVoiceSmall-Q8_0.gguf',
-        bytes: 252684608,
-        sha256: '6c759ee4c9748c9b3f7a5a60ca74f0f7e685fb9d45d1378fce7cfd62f59adf29',
-      },
-      f16: {
-        repo: 'handy-computer/SenseVoiceSmall-gguf',
-        revision: '4a08b8e900b38a977e32eb08d5d0697d6e72ba04',
-        file: 'SenseVoiceSmall-F16.gguf',
-        bytes: null,
-        sha256: null,
-      },
+      q8_0: hubFile(SENSE_VOICE, 'SenseVoiceSmall-Q8_0.gguf', [
+        252684608,
+        '6c759ee4c9748c9b3f7a5a60ca74f0f7e685fb9d45d1378fce7cfd62f59adf29',
+      ]),
+      f16: hubFile(SENSE_VOICE, 'SenseVoiceSmall-F16.gguf', [null, null]),
     },
     derived: [],
   },
@@ -225,18 +232,14 @@ export const CATALOGUE: readonly CatalogueModel[] = [
     q8_0: [43550795, '5bc2b3860aa151a4c6e7bb095e1fcce7cf12c7b020ca08dcec0c6d018bb7dd94'],
     // As those of base. The end of text is no token of the file here.
     derived: [
-      {
-        file: 'ggml-tiny.en.bin',
-        precision: 'f16',
-        bytes: 77704698,
-        sha256: '49b35c0f0fa5e8fe48396546d4c3308e7cc3e8a50589273a99710c76fd373fdf',
-      },
-      {
-        file: 'ggml-tiny.en-q8_0.bin',
-        precision: 'q8_0',
-        bytes: 43550778,
-        sha256: 'd243ee7babe91b651f98b9fcffb3ea732be9e063f041dec8a0b2bc6bed25927c',
-      },
+      derived('ggml-tiny.en.bin', 'f16', [
+        77704698,
+        '49b35c0f0fa5e8fe48396546d4c3308e7cc3e8a50589273a99710c76fd373fdf',
+      ]),
+      derived('ggml-tiny.en-q8_0.bin', 'q8_0', [
+        43550778,
+        'd243ee7babe91b651f98b9fcffb3ea732be9e063f041dec8a0b2bc6bed25927c',
+      ]),
     ],
   }),
 ];
@@ -247,13 +250,11 @@ export const VOICE_ACTIVITY: Weights = {
   family: 'silero',
   provider: 'voxgate',
   files: {
-    f16: {
-      repo: 'ggml-org/whisper-vad',
-      revision: '9ffd54a1e1ee413ddf265af9913beaf518d1639b',
-      file: 'ggml-silero-v6.2.0.bin',
-      bytes: 885098,
-      sha256: '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987',
-    },
+    f16: hubFile(
+      { repo: 'ggml-org/whisper-vad', revision: '9ffd54a1e1ee413ddf265af9913beaf518d1639b' },
+      'ggml-silero-v6.2.0.bin',
+      [885098, '2aa269b785eeb53a82983a20501ddf7c1d9c48e33ab63a41391ac6c9f7fb6987'],
+    ),
   },
   derived: [],
 };
@@ -268,12 +269,10 @@ export const DIARIZATION: Weights = {
   provider: 'voxgate',
   files: {},
   derived: [
-    {
-      file: 'voxgate-diarization-f32.gguf',
-      precision: 'f16',
-      bytes: 33377728,
-      sha256: '8043e0278aefef9a220a199f284a444e29d01ce7a234275aed3caa7726318019',
-    },
+    derived('voxgate-diarization-f32.gguf', 'f16', [
+      33377728,
+      '8043e0278aefef9a220a199f284a444e29d01ce7a234275aed3caa7726318019',
+    ]),
   ],
 };
 
@@ -284,12 +283,10 @@ export const TURN_DETECTION: Weights = {
   provider: 'voxgate',
   files: {},
   derived: [
-    {
-      file: 'voxgate-turn-detection-f32.gguf',
-      precision: 'f16',
-      bytes: 32070432,
-      sha256: 'c0db2628151dbdfa6d1077ed2af0dbb98a30b0810d6b90203ca0f34dd2db732f',
-    },
+    derived('voxgate-turn-detection-f32.gguf', 'f16', [
+      32070432,
+      'c0db2628151dbdfa6d1077ed2af0dbb98a30b0810d6b90203ca0f34dd2db732f',
+    ]),
   ],
 };
 

@@ -3,6 +3,7 @@
  * with the ETag of the server in a file beside it. It gets its final name only when size and hash are right, so a file
  * with the final name is always complete.
  */
+
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -10,6 +11,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { requireSpace } from './disk.ts';
 import { type GetAnswer, httpGet } from './http-get.ts';
+import type { WrittenFile } from './import/hashed-file.ts';
 import { UnreachableError } from './proxy-connection.ts';
 
 export interface DownloadRequest {
@@ -71,13 +73,8 @@ export const partOf = (target: string): Part => ({
  * @returns the size and the SHA-256 (hexadecimal) of the file, which were verified
  * @throws UnreachableError when the host never answered, Error for other failures, `signal.reason` after an abort
  */
-export async function download(request: DownloadRequest): Promise<Downloaded> {
+export async function download(request: DownloadRequest): Promise<WrittenFile> {
   return await new Download(request).run();
-}
-
-interface Downloaded {
-  bytes: number;
-  sha256: string;
 }
 
 class Download {
@@ -92,7 +89,7 @@ class Download {
     this.#part = partOf(request.target);
   }
 
-  async run(): Promise<Downloaded> {
+  async run(): Promise<WrittenFile> {
     const { signal, target } = this.#request;
     const { attempts, backoffMs } = this.#limits;
     let failures = 0;
@@ -121,7 +118,7 @@ class Download {
     }
   }
 
-  async #attempt(): Promise<Downloaded> {
+  async #attempt(): Promise<WrittenFile> {
     const { url, token, signal, bytes, sha256 } = this.#request;
     const part = this.#part;
     const etag = await readFile(part.etagPath, 'utf8').catch(() => '');
@@ -220,7 +217,7 @@ class Download {
     }
   }
 
-  async #finish(hash: Hash, size: number, expected: string, resumed: boolean): Promise<Downloaded> {
+  async #finish(hash: Hash, size: number, expected: string, resumed: boolean): Promise<WrittenFile> {
     const { bytes, target } = this.#request;
     const sha256 = hash.digest('hex');
     if (sha256 !== expected || (bytes !== null && size !== bytes)) {

@@ -1,4 +1,5 @@
 /** The interface of a source of weights, and how it reports its progress. */
+import type { WrittenFile } from './import/hashed-file.ts';
 import type { Precision, Weights } from './weights.ts';
 
 type ModelPhase = 'waiting' | 'downloading' | 'verifying' | 'converting' | 'quantizing';
@@ -25,15 +26,9 @@ export interface FetchRequest {
   report: ReportProgress;
 }
 
-interface FetchedFile {
-  file: string;
-  bytes: number;
-  sha256: string;
-}
-
 /** A place that weights come from. It verifies each file against a pinned or published hash. */
 export interface ModelSource {
   readonly name: string;
   offers(model: Weights): boolean;
-  fetch(request: FetchRequest): Promise<FetchedFile>;
+  fetch(request: FetchRequest): Promise<WrittenFile & { file: string }>;
 }
