@@ -5,7 +5,9 @@
  * Sources: cgroup v2 (https://docs.kernel.org/admin-guide/cgroup-v2.html, cpu.max and memory.max), cgroup v1
  * (https://docs.kernel.org/scheduler/sched-bwc.html), and proc_pid_mountinfo(5).
  */
+
 import { readdirSync, readFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 import { availableParallelism, homedir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -136,4 +138,10 @@ export function homeFolder(): string | null {
   } catch {
     return null;
   }
+}
+
+/** The bytes that may still be written to the disk of a folder. A memory file system without a limit has no blocks. */
+export async function freeBytes(dir: string): Promise<number> {
+  const { bavail, bsize, blocks } = await statfs(dir);
+  return blocks === 0 ? Number.POSITIVE_INFINITY : bavail * bsize;
 }

@@ -2,9 +2,10 @@
  * Watches disk space, memory and the event loop, which no request reports on. It checks them on a timer of its own, so
  * that the dashboard can tell when a problem began even if nobody had the page open then.
  */
-import { stat, statfs } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { freemem, totalmem } from 'node:os';
 import { dirname } from 'node:path';
+import { freeBytes } from '../machine.ts';
 import type { Trouble } from './deps.ts';
 import { bytes, milliseconds } from './views/format.ts';
 
@@ -137,8 +138,8 @@ const MACHINE: Readings = {
   async space(path) {
     for (let at = path; ; at = dirname(at)) {
       try {
-        const [{ dev }, { bavail, bsize }] = await Promise.all([stat(at), statfs(at)]);
-        return { disk: dev, free: bavail * bsize };
+        const [{ dev }, free] = await Promise.all([stat(at), freeBytes(at)]);
+        return { disk: dev, free };
       } catch (error) {
         // A folder that does not exist yet will be created on the disk of its parent.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || dirname(at) === at) return undefined;

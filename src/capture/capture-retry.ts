@@ -3,9 +3,11 @@
  * then, ever more seldom, and only where there is room to spare: captures must not take the last bytes of a disk that
  * others fill.
  */
-import { rm, statfs, writeFile } from 'node:fs/promises';
+
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'winston';
+import { freeBytes } from '../machine.ts';
 import { makeFolder } from '../make-folder.ts';
 
 export interface CaptureRetryOptions {
@@ -63,8 +65,7 @@ export function createCaptureRetry(options: CaptureRetryOptions) {
 /** @throws the error of a disk that takes none */
 async function takesCaptures(dir: string, spareBytes: number): Promise<boolean> {
   makeFolder(dir);
-  const { bavail, bsize } = await statfs(dir);
-  if (bavail * bsize < spareBytes) return false;
+  if ((await freeBytes(dir)) < spareBytes) return false;
   const probe = join(dir, `.probe-${process.pid}`);
   await writeFile(probe, 'x');
   await rm(probe);

@@ -1,15 +1,15 @@
 /** Disk operations for weights: the check for free space, the hash of a file, and syncing. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, statfs } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
+import { freeBytes } from '../machine.ts';
 
 /** The space that stays free for everything else that writes to the same disk. */
 const MARGIN_BYTES = 64 * 1024 * 1024;
 
 /** @throws Error when the disk of `dir` has less free space than `bytes` and a margin of 64 MiB */
 export async function requireSpace(dir: string, bytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(dir);
-  const free = bavail * bsize;
+  const free = await freeBytes(dir);
   if (free < bytes + MARGIN_BYTES) {
     throw new Error(
       `Not enough space in ${dir}: ${megabytes(bytes)} are needed and ${megabytes(free)} are free. Free some, or set SVC_MODEL_DIR to another disk.`,

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { cgroupLimits, usableMemoryBytes, usefulThreads } from '../../src/machine.ts';
+import { cgroupLimits, freeBytes, usableMemoryBytes, usefulThreads } from '../../src/machine.ts';
+import { requireSpace } from '../../src/models/disk.ts';
 
 const GIB = 1024 ** 3;
 
@@ -109,4 +110,10 @@ test('files that hold something else are no limits', (t) => {
     'sys/fs/cgroup/memory.max': '\n',
   });
   assert.deepEqual(cgroupLimits(root), { cpus: Infinity, memoryBytes: Infinity });
+});
+
+test('a memory file system without a limit is not full', { skip: process.platform !== 'linux' }, async () => {
+  assert.equal(await freeBytes('/proc'), Number.POSITIVE_INFINITY); // it has no blocks either
+  assert(Number.isFinite(await freeBytes('/')));
+  await requireSpace('/proc', 1e9);
 });

@@ -2,12 +2,14 @@
  * Stores uploads on the disk. The bytes of all uploads together have a limit, which addresses share, and the disk keeps
  * some free space for everything else that writes to it.
  */
+
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { GatewayError, isUsedUp } from '../../errors.ts';
 import { type Body, createByteShares } from '../../limits/byte-shares.ts';
+import { freeBytes } from '../../machine.ts';
 import { createSpoolFolder, type SpoolFolderOptions } from './spool-folder.ts';
 
 export interface SpooledFile {
@@ -105,12 +107,9 @@ export function createSpool({ maxBytes, leastFreeBytes, ...folderOptions }: Spoo
 
 /** Checks that a file of this size leaves `leastFreeBytes` on the disk of the folder. */
 async function assertFree(dir: string, bytes: number, leastFreeBytes: number): Promise<void> {
-  const { bavail, bsize, blocks } = await statfs(dir);
-  // A memory file system without a limit reports no blocks at all.
-  if (blocks === 0 || bavail * bsize - bytes >= leastFreeBytes) return;
-  throw new Error(
-    `${bavail * bsize} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`,
-  );
+  const free = await freeBytes(dir);
+  if (free - bytes >= leastFreeBytes) return;
+  throw new Error(`${free} bytes are free on the disk of ${dir}, and ${leastFreeBytes} must stay free`);
 }
 
 async function onDisk<T>(work: () => Promise<T>): Promise<T> {
