@@ -53,18 +53,10 @@ export function registerLiveCommand(program: Command, config: () => Config): voi
       process.once('SIGINT', interrupt);
       process.stdout.once('error', input.stop); // the reader of the pipe has closed it
       try {
-        const { event: onEvent } = print;
         // It loads the WebSockets, which no other command needs.
         const { transcribeLive } = await import('./live-client.ts');
-        await transcribeLive(input, {
-          base: url,
-          key: apiKeys[0],
-          model,
-          language,
-          delay,
-          onEvent,
-          onFailure,
-        });
+        const asked = { base: url, key: apiKeys[0], model, language, delay };
+        await transcribeLive(input, { ...asked, onEvent: print.event, onFailure });
       } finally {
         print.end();
         process.removeAllListeners('SIGINT');

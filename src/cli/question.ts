@@ -2,6 +2,7 @@
 import { access, constants, realpath, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { parsedJson } from '../parsed-json.ts';
 import { readUpTo } from '../streams.ts';
 import type { Fields } from './transcribe-fields.ts';
 
@@ -97,10 +98,7 @@ export async function bytesOf(stream: Readable, tooLong: string): Promise<Buffer
 }
 
 function errorIn(body: string): { message: string; kind?: string; code?: string } {
-  try {
-    const { message, kind, code } = JSON.parse(body).error;
-    return { message: String(message), kind, code };
-  } catch {
-    return { message: body.slice(0, 200) || 'The gateway said nothing' };
-  }
+  const { error } = Object(parsedJson(body));
+  if (error) return { message: String(error.message), kind: error.kind, code: error.code };
+  return { message: body.slice(0, 200) || 'The gateway said nothing' };
 }

@@ -11,7 +11,7 @@ import type { SlotHandover } from '../engine/slot-handover.ts';
 import type { VoiceActivityModel } from '../engine/types.ts';
 import { excerpt, GatewayError } from '../errors.ts';
 import { Echo } from './echo.ts';
-import { History, hasCall, type Item, type Message, type Retention, type ToolResult } from './items.ts';
+import { History, hasCall, type Item, type Retention, saidBy, type ToolResult } from './items.ts';
 import type { Playback } from './playback.ts';
 import {
   type AnswerSettings,
@@ -184,15 +184,8 @@ export class Conversation {
   /** An utterance has ended, whose text is still to come. @returns the id of the item before it */
   committed(id: string): string | null {
     this.#isSpeaking = false;
-    const item: Message = {
-      kind: 'message',
-      id,
-      status: 'completed',
-      role: 'user',
-      parts: [{ kind: 'audio', text: null }],
-    };
     this.#untranscribed.set(id, performance.now());
-    return this.#history.add(item);
+    return this.#history.add(saidBy(id, null));
   }
 
   /**
@@ -265,8 +258,7 @@ export class Conversation {
     if (signal.aborted || this.#settings.idleMs === null || !this.#isQuiet()) return;
     this.#hasPrompted = true;
     const id = newId('item');
-    const parts = [{ kind: 'audio' as const, text: SILENCE }];
-    onIdle(id, this.#history.add({ kind: 'message', id, status: 'completed', role: 'user', parts }));
+    onIdle(id, this.#history.add(saidBy(id, SILENCE)));
     void this.#run(this.#requestFor({}));
   }
 

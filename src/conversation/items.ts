@@ -21,6 +21,15 @@ export interface Message {
   parts: Part[];
 }
 
+/** What a user says. @param text null while it is not known */
+export const saidBy = (id: string, text: string | null): Message => ({
+  kind: 'message',
+  id,
+  status: 'completed',
+  role: 'user',
+  parts: [{ kind: 'audio', text }],
+});
+
 export interface ToolCall {
   kind: 'call';
   id: string;

@@ -2,7 +2,9 @@
  * Speech and chat requests. They hold the slot for the whole call of the upstream (contract 4.4, 4.5), but not while
  * the client is still sending its body.
  */
+
 import type { Request, RequestHandler } from 'express';
+import { parsedJson } from '../parsed-json.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';
 import { addChunk } from '../streams.ts';
 import { ticketOf } from './admission.ts';
@@ -65,12 +67,9 @@ export function modelNameReader(req: Pick<Request, 'is'>) {
     name(): string | undefined {
       if (bytes === 0 || !isJson) return undefined;
       const text = Buffer.concat(chunks).toString('utf8');
-      try {
-        const { model } = JSON.parse(bytes > MAX_BYTES ? wholeMembers(text) : text);
-        return typeof model === 'string' ? model.slice(0, MAX_NAME) : undefined;
-      } catch {
-        return undefined; // the body is invalid JSON or incomplete, which the upstream will report
-      }
+      // What is no JSON, or incomplete, the upstream will report.
+      const { model } = Object(parsedJson(bytes > MAX_BYTES ? wholeMembers(text) : text));
+      return typeof model === 'string' ? model.slice(0, MAX_NAME) : undefined;
     },
   };
 }

@@ -3,9 +3,11 @@
  * `POST /v1/chat/completions`, `stream: true`). Daemons differ in how they send the calls of tools and what a model
  * thinks; what is known of Ollama, llama.cpp's server and vLLM is read here.
  */
+
 import type { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { setDeadline } from '../../limits/deadline.ts';
+import { parsedJson } from '../../parsed-json.ts';
 import { answerFailed, type Upstream, UpstreamTimeout } from '../../proxy/upstream.ts';
 import type { Answered } from '../../proxy/upstream-call.ts';
 import { type Item, textOf } from '../items.ts';
@@ -212,12 +214,9 @@ class ChunkReader {
   }
 
   *whole(json: string): Generator<ChatEvent> {
-    let chunk: { choices?: unknown; usage?: unknown; error?: unknown; message?: unknown; detail?: unknown };
-    try {
-      chunk = Object(JSON.parse(json));
-    } catch {
-      throw this.#failed('is not JSON');
-    }
+    const value = parsedJson(json);
+    if (value === undefined) throw this.#failed('is not JSON');
+    const chunk = Object(value) as Record<string, unknown>;
     const error = chunk.error || (chunk.choices === undefined && (chunk.message ?? chunk.detail));
     if (error) throw this.#failed(`says: ${messageOf(error)}`);
     const [choice] = (Array.isArray(chunk.choices) ? chunk.choices : []) as Choice[];

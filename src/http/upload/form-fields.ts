@@ -2,7 +2,9 @@
  * Collects the text fields of a form that an endpoint knows. A name is looked up and never turned into a structure, so
  * brackets, depth and indexes of a name cost nothing. Fields with other names are not kept.
  */
+
 import { excerpt, invalidValue } from '../../errors.ts';
+import { parsedJson } from '../../parsed-json.ts';
 
 /** `name`, `name[]`, `name[7]` or `name[member]`. */
 const NAME = /^([^[\]]+)(?:\[([^[\]]*)\])?$/;
@@ -83,9 +85,6 @@ export function textOfJson(value: string): string {
   const trimmed = value.trim();
   if (trimmed === 'null') return '';
   if (!trimmed.startsWith('"')) return trimmed;
-  try {
-    return JSON.parse(trimmed);
-  } catch {
-    return value;
-  }
+  const text = parsedJson(trimmed);
+  return typeof text === 'string' ? text : value;
 }

@@ -3,7 +3,7 @@
  * says `conversation.item.created` where the API says `.added` and `.done`.
  */
 import { randomUUID } from 'node:crypto';
-import type { Message } from '../../conversation/items.ts';
+import { saidBy } from '../../conversation/items.ts';
 import type { GatewayError } from '../../errors.ts';
 import { errorEnvelope, toGatewayError } from '../../http/error-handler.ts';
 import type { LiveEvent } from '../../transcription/live/live-session.ts';
@@ -65,16 +65,9 @@ export function toServerEvents(event: LiveEvent, dialect: Dialect): ServerEvent[
 }
 
 function committed(id: string, previousId: string | null, { beta }: Dialect): ServerEvent[] {
-  const item: Message = {
-    kind: 'message',
-    id,
-    status: 'completed',
-    role: 'user',
-    parts: [{ kind: 'audio', text: null }],
-  };
   return [
     { type: 'input_audio_buffer.committed', previous_item_id: previousId, item_id: id },
-    ...itemCreated(item, previousId, beta),
+    ...itemCreated(saidBy(id, null), previousId, beta),
   ];
 }
 

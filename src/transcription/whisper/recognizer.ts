@@ -274,8 +274,7 @@ async function decodeParts(
   request: ChunkRequest,
 ): Promise<Part[] | null> {
   const firsts = [];
-  for (const part of parts)
-    firsts.push(await firstAttempt(lane, part, language, request));
+  for (const part of parts) firsts.push(await firstAttempt(lane, part, language, request));
   if (!firsts.some(isRejected) && syllablesOf(firsts.map(textOfAttempt)) <= least) return null;
   const all: Part[] = [];
   for (const [i, part] of parts.entries()) {
