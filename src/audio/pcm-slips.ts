@@ -7,6 +7,8 @@ import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';
 import type { PcmLayout, ReadAt } from './sample-chunk.ts';
 
+type SampleLayout = Pick<PcmLayout, 'width' | 'channels' | 'isBigEndian' | 'isFloat'>;
+
 /** The edit that makes the samples whole again, and its time. */
 export interface Slip extends Edit {
   sec: number;
@@ -73,6 +75,15 @@ export async function findSlips(readAt: ReadAt, layout: PcmLayout): Promise<Slip
   return slips;
 }
 
+/**
+ * The bytes before the first whole sample, of integers that come as a stream; 0 where they begin with it, and also where
+ * they are too few or the sound does not show it.
+ */
+export function slipOf(stream: Buffer, layout: SampleLayout): number {
+  const bytes = stream.subarray(0, SAMPLES * layout.width * layout.channels + layout.width);
+  return isLeftToChance(bytes, layout) ? (phaseOf(bytes, layout) ?? 0) : 0;
+}
+
 /** Removes one byte that is too many, or inserts what is missing to a whole sample. */
 function slipAt(
   at: number,
@@ -94,7 +105,7 @@ function slipAt(
  * The byte at which a sample begins, from 0; null if the sound does not show it.
  * @param bytes begin with a sample if nothing slipped
  */
-function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
+function phaseOf(bytes: Buffer, layout: SampleLayout): number | null {
   const { width, channels, isBigEndian } = layout;
   if (bytes.length < SAMPLES * width * channels + width) return null;
   const lanes = Array.from({ length: Math.min(channels, MAX_CHANNELS) }, (_, channel) => channel * width);
@@ -115,7 +126,7 @@ function phaseOf(bytes: Buffer, layout: PcmLayout): number | null {
 }
 
 /** True if the highest byte of some channel looks random. */
-function isLeftToChance(part: Buffer, { width, channels, isBigEndian }: PcmLayout): boolean {
+function isLeftToChance(part: Buffer, { width, channels, isBigEndian }: SampleLayout): boolean {
   const highest = isBigEndian ? 0 : width - 1;
   return Array.from({ length: Math.min(channels, MAX_CHANNELS) }, (_, channel) => {
     const counts = new Float64Array(256);
@@ -129,7 +140,7 @@ const unevennessOf = (counts: Float64Array) =>
   (256 * counts.reduce((sum, count) => sum + count * count, 0)) / SAMPLES ** 2;
 
 /** The samples of one channel, -1 to 1. */
-function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, isFloat }: PcmLayout) {
+function samplesAt(bytes: Buffer, from: number, { width, channels, isBigEndian, isFloat }: SampleLayout) {
   const read = isFloat
     ? (at: number) => (isBigEndian ? bytes.readFloatBE(at) : bytes.readFloatLE(at))
     : (at: number) =>

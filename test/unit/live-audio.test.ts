@@ -42,6 +42,20 @@ test('how the audio is cut into pieces changes no sample, also within one', () =
   assert.deepEqual(Float32Array.from(pieces), whole);
 });
 
+test('a stray byte makes no noise of what follows it', () => {
+  const bytes = new Uint8Array(Int16Array.from(tone(733.3, 24_000), (s) => s * 32_767).buffer);
+  const decoder = liveDecoder({ encoding: 'pcm16', rate: 24_000 });
+  const pieces: number[] = [];
+  for (let at = 0; at < bytes.length; at += 4800) {
+    pieces.push(...decoder.take(bytes.slice(at, at + 4800)));
+    if (at === 4800) pieces.push(...decoder.take(Uint8Array.of(7)));
+  }
+  const expected = tone(733.3, 16_000);
+  for (let i = 0; i < pieces.length; i += 1)
+    assert(Math.abs((pieces[i] ?? 0) - (expected[i] ?? 0)) < 0.02, `sample ${i}`);
+  assert(Math.abs(pieces.length - expected.length) < 100);
+});
+
 test('the end of the audio gives all of it, half a sample aside, and what follows is something new', () => {
   for (const rate of LIVE_RATES) {
     const decoder = liveDecoder({ encoding: 'pcm16', rate });

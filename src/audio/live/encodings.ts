@@ -1,5 +1,6 @@
 /** Raw bytes of audio, decoded and encoded: PCM, and the two laws of telephony (ITU-T G.711). */
 import { SAMPLE_RATE } from '../decoder.ts';
+import { slipOf } from '../pcm-slips.ts';
 import type { PcmFormat } from '../wav-header.ts';
 import { createResampler } from './resampler.ts';
 
@@ -35,10 +36,19 @@ export function pcmDecoder({ rate, width, channels }: PcmFormat, to: number = SA
   const resampler = createResampler(rate, to);
   const frame = width * channels;
   const scale = channels * 2 ** (8 * width - 1);
+  const layout = { width, channels, isBigEndian: false, isFloat: false };
   let odd = new Uint8Array(0);
+  /** A sample was put together from two pieces, which is wrong where a client lost or added a byte. */
+  let isInDoubt = false;
   return {
     take(bytes) {
-      const all = Buffer.concat([odd, bytes]);
+      isInDoubt ||= odd.length % width > 0;
+      let all = Buffer.concat([odd, bytes]);
+      const slip = isInDoubt ? slipOf(all, layout) : 0;
+      if (slip > 0) {
+        all = all.subarray(slip);
+        isInDoubt = false;
+      }
       const frames = Math.floor(all.length / frame);
       odd = new Uint8Array(all.subarray(frames * frame));
       const read = (at: number) => (width === 1 ? all.readUInt8(at) - 128 : all.readIntLE(at, width));
@@ -52,6 +62,7 @@ export function pcmDecoder({ rate, width, channels }: PcmFormat, to: number = SA
     },
     end() {
       odd = new Uint8Array(0);
+      isInDoubt = false;
       return resampler.end();
     },
   };
