@@ -94,7 +94,7 @@ export function createOutputs(options: OutputOptions) {
       };
     },
     fail({ path }: AudioFile, message: string): void {
-      const named = message.startsWith(`${path}: `) ? message : `${path}: ${message}`;
+      const named = message.startsWith(path) ? message : `${path}: ${message}`;
       const isBrokenOff = endParts(path);
       if (json) line({ file: path, error: message });
       stderr.write(isBrokenOff ? `${named} (the text above is incomplete)\n` : `${named}\n`);

@@ -96,6 +96,8 @@ test('- is standard input: a pipe, a socket, or a file that only ffmpeg reads', 
       { status: 0, stdout: `${TEXT}\n`, stderr: '' },
       script,
     );
+  const none = await inShell('"$@" < /dev/null', ['-']);
+  assert.deepEqual([none.status, none.stderr], [1, '/dev/stdin is no regular file\n']);
   const kept = await inShell('"$@"', ['-', '--output-dir', join(dir, 'texts')]);
   assert.equal(kept.status, 0, kept.stderr);
   assert.deepEqual(readdirSync(join(dir, 'texts')), ['stdin.txt']);
