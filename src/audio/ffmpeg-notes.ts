@@ -80,10 +80,14 @@ function createTrackList() {
   };
 }
 
+/** ffmpeg calls it an error where a WebM of unknown length follows another one; it reads both (RFC 9559, section 5.1.2). */
+const JOIN = 'unknown-length element with ID 0x18538067';
+
 /** True for a message about damage. Corrupt packets are warnings. */
 const isDamage = (level: string, from: string, words: string) =>
   (level === 'error' || level === 'fatal' || (level === 'warning' && words.includes('corrupt'))) &&
-  !ABOUT_OUTPUT.test(from);
+  !ABOUT_OUTPUT.test(from) &&
+  !words.includes(JOIN);
 
 /**
  * Metadata of the file makes lines of any length, so only the first `STDERR_WINDOW_CHARS` of each are kept.

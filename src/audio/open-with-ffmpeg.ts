@@ -133,7 +133,10 @@ const holding = (decoder: Decoder, place: Disposable | undefined) =>
 function refuseWithoutFfmpeg({ name, native, edits }: Container): Error {
   const remedy = 'ffmpeg, which this server does not have or may not use (on Debian: apt-get install ffmpeg)';
   if (edits !== undefined)
-    return refuseDecoding('undecodable_audio', `the ${name} is damaged; to read it all needs ${remedy}`);
+    return refuseDecoding(
+      'undecodable_audio',
+      `the ${name} is damaged or several files; to read it all needs ${remedy}`,
+    );
   if (!native) return refuseDecoding('unsupported_format', `decoding ${name} needs ${remedy}`);
   return refuseDecoding(
     'undecodable_audio',

@@ -5,6 +5,7 @@
 import { open } from 'node:fs/promises';
 import { findAviDamage } from './avi.ts';
 import { asfSeconds, isFollowed } from './file-end.ts';
+import { joinsOf } from './matroska-joins.ts';
 import { sniffPages } from './ogg-pages.ts';
 import { findSlips, lossesOf } from './pcm-slips.ts';
 import { refuseAudio, refuseDecoding } from './refusal.ts';
@@ -51,7 +52,8 @@ export async function sniffFile(path: string, signal: AbortSignal | undefined): 
     const namedSec = found.demuxer === 'asf' ? asfSeconds(await readAt(0, HEAD_BYTES)) : null;
     const whole = { ...found, beyond, isJoined, namedSec };
     const slips = chunk?.layout ? await findSlips(readAt, chunk.layout) : [];
-    const edits = [...(chunk?.edits ?? []), ...slips];
+    const joins = found.demuxer === 'matroska' ? await joinsOf(readAt) : [];
+    const edits = [...(chunk?.edits ?? []), ...slips, ...joins];
     if (zeros > PASSED_ZEROS) edits.push({ at: 0, remove: zeros, insert: new Uint8Array(0) });
     return edits.length === 0 ? whole : { ...whole, native: null, edits, lost: lossesOf(slips) };
   } finally {

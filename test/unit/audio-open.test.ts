@@ -181,6 +181,25 @@ test('sound has the time that its file gives it: a late start and gaps are silen
   }
 });
 
+test('WebM files that were joined are heard whole and without a loss, whether they name their length or not', async () => {
+  const finished = readFileSync(makeTone('piece.webm', '-c:a', 'libopus'));
+  const live = readFileSync(makeTone('live.webm', '-c:a', 'libopus', '-live', '1'));
+  for (const [name, pieces] of [
+    ['finished', [finished, finished, finished, finished]],
+    ['live', [live, live, live, live]],
+    ['mixed', [finished, finished, live, live]],
+  ] as const) {
+    const { samples, lost } = await collect(
+      write(`joined-${name}.webm`, Buffer.concat(pieces)),
+      withBoth({ maxAudioSec: 100 }),
+    );
+    assert.ok(Math.abs(samples.length / RATE - 8) < 0.1, `${name}: ${samples.length / RATE} s`);
+    for (const sec of [1, 3, 5, 7])
+      assert.ok(measure(samples.subarray((sec - 0.4) * RATE, (sec + 0.4) * RATE)).decibel > -40, name);
+    assert.deepEqual(lost, [], name);
+  }
+});
+
 test('every container with a clock keeps a gap in its sound, and the time before a late start', async () => {
   const picture = ['-f', 'lavfi', '-i', 'testsrc=size=64x48:rate=25:duration=20'];
   const gap = "asetpts='if(gt(T,1),PTS+11/TB,PTS)'";
