@@ -95,20 +95,12 @@ const tableOf = (models: readonly ModelStatus[], key: string): Html =>
 function row(model: ModelStatus): Html {
   return html`<tr data-key="${model.id}"><th scope="row">${model.id}<span class="note">${model.family}</span></th>
 <td class="number">${bytes(model.bytes)}</td>
-<td>${state(model)}</td>
+<td>${stateView(model)}</td>
 <td class="actions">${actions(model).map(button)}</td></tr>`;
 }
 
-function state({
-  id,
-  state,
-  installed,
-  leases,
-  idleForMs,
-  progress,
-  failure,
-  memoryBytes,
-}: ModelStatus): Html {
+function stateView(model: ModelStatus): Html {
+  const { id, state, installed, leases, idleForMs, progress, failure, memoryBytes } = model;
   const [label, className] =
     state === 'resident'
       ? ['in memory', 'badge good']

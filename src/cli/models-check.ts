@@ -116,15 +116,8 @@ const WORD =
 const wordsOf = (text: string): string[] =>
   text.normalize('NFKC').toLowerCase().replace(/['’]/g, '').match(WORD) ?? [];
 
-export function line({
-  clip,
-  language,
-  heard,
-  wordErrorRate,
-  seconds,
-  tookSec,
-  realTimeFactor,
-}: CheckedClip): string {
+export function line(checked: CheckedClip): string {
+  const { clip, language, heard, wordErrorRate, seconds, tookSec, realTimeFactor } = checked;
   const rate = `${(wordErrorRate * 100).toFixed(1)} % of the words wrong`;
   const time = `${seconds.toFixed(1)} s in ${tookSec.toFixed(2)} s (real-time factor ${realTimeFactor.toFixed(3)})`;
   return `${[clip, language].filter(Boolean).join(', ')}: ${rate}, ${time}\n  ${heard || '(no text)'}\n`;

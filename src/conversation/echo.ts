@@ -3,7 +3,8 @@
  * as speech, when it resembles what was played a moment ago (normalized cross-correlation over the possible delays).
  * Someone who talks over the echo is louder than it and sounds different, so they are heard at once.
  */
-import { SAMPLE_RATE } from '../audio/decoder.ts';
+import { joined, SAMPLE_RATE } from '../audio/decoder.ts';
+import { powerOf } from '../transcription/speech/level.ts';
 import { WINDOW_SAMPLES } from '../transcription/speech/voice-activity.ts';
 
 /** Hz. The lowest kilohertz tells voices apart well enough, and the work grows with the square of the rate. */
@@ -126,16 +127,12 @@ function isExplained(heard: Float32Array, played: Float32Array): boolean {
   return false;
 }
 
-const powerOf = (samples: Float32Array) => samples.reduce((sum, sample) => sum + sample ** 2, 0);
-
 /** Brings samples as they come from 16 kHz to `RATE`, and filters out what that cannot hold. */
 function createReduction(): (samples: Float32Array) => Float32Array {
   let before = 0;
-  let rest = new Float32Array(0);
+  let rest: Float32Array = new Float32Array(0);
   return (samples) => {
-    const all = new Float32Array(rest.length + samples.length);
-    all.set(rest);
-    all.set(samples, rest.length);
+    const all = joined([rest, samples]);
     const count = Math.floor(all.length / STEP);
     rest = all.slice(count * STEP);
     return Float32Array.from({ length: count }, (_, i) => {

@@ -39,26 +39,17 @@ export const PREFERENCE = header(
 );
 export const ALLOW = header('Allow', 'the methods of this path');
 
+const param = (id: string, description: string, schema = z.string()): Headers => ({
+  [id]: schema.optional().meta({ param: { id, description } }),
+});
 /** What a client may send with any request. */
-export const ANY_REQUEST: Headers = {
-  'X-Request-ID': z
-    .string()
-    .regex(REQUEST_ID)
-    .optional()
-    .meta({
-      param: { id: 'X-Request-ID', description: 'an id of your own; an invalid one is replaced' },
-    }),
-};
+export const ANY_REQUEST = param(
+  'X-Request-ID',
+  'an id of your own; an invalid one is replaced',
+  z.string().regex(REQUEST_ID),
+);
 /** What a request that takes the slot may ask for. */
-export const WAIT: Headers = {
-  Prefer: z
-    .string()
-    .optional()
-    .meta({
-      param: {
-        id: 'Prefer',
-        description:
-          '`wait=N`: wait for a busy slot for at most N seconds (RFC 7240; SVC_MAX_WAIT_SEC allows it)',
-      },
-    }),
-};
+export const WAIT = param(
+  'Prefer',
+  '`wait=N`: wait for a busy slot for at most N seconds (RFC 7240; SVC_MAX_WAIT_SEC allows it)',
+);
