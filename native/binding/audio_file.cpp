@@ -39,8 +39,7 @@ Napi::Value AudioFileObject::open(const Napi::CallbackInfo& info) {
   const auto format = read_format(options);
   const int channel = read_integer(options, "channel", AudioFile::kAllChannels, AudioFile::kMaxChannels - 1);
   const auto env = info.Env();
-  KeptAlive kept;
-  return start_job(env, Environment::of(env).decoders(), std::move(kept), StatusCode::bad_audio,
+  return start_job(env, Environment::of(env).decoders(), {}, StatusCode::bad_audio,
                    [path, format, channel](const Job& job) -> Result {
                      auto file = std::make_shared<AudioFile>(path, format, *job.cancel, channel);
                      return [file, job](Napi::Env e) -> Napi::Value {

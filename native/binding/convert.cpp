@@ -22,6 +22,22 @@ double read_number(Napi::Object object, const std::string& name, double low, dou
   return number;
 }
 
+// An array of at most `most` items; none where the member is missing.
+template <typename Item, typename Read>
+std::vector<Item> read_list(Napi::Object object, const std::string& name, size_t most,
+                            const std::string& expected, Read read) {
+  const Napi::Value value = object.Get(name);
+  std::vector<Item> items;
+  if (value.IsUndefined())
+    return items;
+  if (!value.IsArray() || value.As<Napi::Array>().Length() > most)
+    throw argument_error(object.Env(), expected, name, value);
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); ++i)
+    items.push_back(read(array[i]));
+  return items;
+}
+
 Napi::Value bytes_to_js(Napi::Env env, const std::string& bytes) {
   auto array = Napi::Uint8Array::New(env, bytes.size());
   if (!bytes.empty())
@@ -34,24 +50,6 @@ template <typename String> Napi::Array strings_to_js(Napi::Env env, const std::v
   for (uint32_t i = 0; i < strings.size(); ++i)
     array.Set(i, Napi::String::New(env, strings[i].data(), strings[i].size()));
   return array;
-}
-
-Napi::Object to_js(Napi::Env env, const Token& token) {
-  auto object = Napi::Object::New(env);
-  object.Set("id", token.id);
-  object.Set("bytes", bytes_to_js(env, token.bytes));
-  object.Set("logprob", token.logprob);
-  object.Set("startMs", static_cast<double>(token.start_ms));
-  object.Set("endMs", static_cast<double>(token.end_ms));
-  return object;
-}
-
-Napi::Object to_js(Napi::Env env, const ComputeDevice& device) {
-  auto object = Napi::Object::New(env);
-  object.Set("name", device.name);
-  object.Set("gpu", device.gpu);
-  object.Set("memoryBytes", static_cast<double>(device.memory_bytes));
-  return object;
 }
 
 } // namespace
@@ -74,43 +72,26 @@ std::string read_text(Napi::Object object, const std::string& name) {
 }
 
 std::vector<std::string> read_texts(Napi::Object object, const std::string& name, size_t most, size_t bytes) {
-  const Napi::Value value = object.Get(name);
-  std::vector<std::string> texts;
-  if (value.IsUndefined())
-    return texts;
   const auto expected = "up to " + std::to_string(most) + " strings of " + std::to_string(bytes) + " bytes";
-  if (!value.IsArray() || value.As<Napi::Array>().Length() > most)
-    throw argument_error(object.Env(), expected, name, value);
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value each = array[i];
-    if (!each.IsString())
+  return read_list<std::string>(object, name, most, expected, [&](Napi::Value each) {
+    std::string text = each.IsString() ? each.As<Napi::String>().Utf8Value() : "";
+    if (!each.IsString() || text.size() > bytes)
       throw argument_error(object.Env(), expected, name, each);
-    texts.push_back(each.As<Napi::String>().Utf8Value());
-    if (texts.back().size() > bytes)
-      throw argument_error(object.Env(), expected, name, each);
-  }
-  return texts;
+    return text;
+  });
 }
 
 std::vector<DetectionOptions::Part> read_parts(Napi::Object object, const std::string& name) {
+  using Part = DetectionOptions::Part;
   constexpr int kMostMs = kMaxChunkSamples / (kSampleRate / 1000);
-  const Napi::Value value = object.Get(name);
-  std::vector<DetectionOptions::Part> parts;
-  if (value.IsUndefined())
-    return parts;
-  if (!value.IsArray() || value.As<Napi::Array>().Length() > DetectionOptions::kMostParts)
-    throw argument_error(object.Env(), "up to " + std::to_string(DetectionOptions::kMostParts) + " parts",
-                         name, value);
-  const auto array = value.As<Napi::Array>();
-  for (uint32_t i = 0; i < array.Length(); ++i) {
-    const Napi::Value each = array[i];
+  constexpr size_t kMost = DetectionOptions::kMostParts;
+  const auto expected = "up to " + std::to_string(kMost) + " parts";
+  return read_list<Part>(object, name, kMost, expected, [&](Napi::Value each) {
     if (!each.IsObject())
       throw argument_error(object.Env(), "an object", name, each);
     const auto part = each.As<Napi::Object>();
-    parts.push_back({read_integer(part, "startMs", 0, kMostMs), read_integer(part, "endMs", 0, kMostMs)});
-  }
-  return parts;
+    return Part{read_integer(part, "startMs", 0, kMostMs), read_integer(part, "endMs", 0, kMostMs)};
+  });
 }
 
 bool read_boolean(Napi::Object object, const std::string& name) {
@@ -195,14 +176,21 @@ Napi::Object to_js(Napi::Env env, const ModelInfo& info) {
   return object;
 }
 
+Napi::Object to_js(Napi::Env env, const Token& token) {
+  auto object = Napi::Object::New(env);
+  object.Set("id", token.id);
+  object.Set("bytes", bytes_to_js(env, token.bytes));
+  object.Set("logprob", token.logprob);
+  object.Set("startMs", static_cast<double>(token.start_ms));
+  object.Set("endMs", static_cast<double>(token.end_ms));
+  return object;
+}
+
 Napi::Object to_js(Napi::Env env, const Segment& segment) {
   auto object = Napi::Object::New(env);
   object.Set("startMs", static_cast<double>(segment.start_ms));
   object.Set("endMs", static_cast<double>(segment.end_ms));
-  auto tokens = Napi::Array::New(env, segment.tokens.size());
-  for (uint32_t i = 0; i < segment.tokens.size(); ++i)
-    tokens.Set(i, to_js(env, segment.tokens[i]));
-  object.Set("tokens", tokens);
+  object.Set("tokens", to_js_array(env, segment.tokens));
   object.Set("noSpeechProb", segment.no_speech_prob);
   object.Set("endLogprob", segment.end_logprob);
   if (!segment.language.empty()) {
@@ -227,14 +215,19 @@ Napi::Object to_js(Napi::Env env, const Languages& ranked) {
   return object;
 }
 
+Napi::Object to_js(Napi::Env env, const ComputeDevice& device) {
+  auto object = Napi::Object::New(env);
+  object.Set("name", device.name);
+  object.Set("gpu", device.gpu);
+  object.Set("memoryBytes", static_cast<double>(device.memory_bytes));
+  return object;
+}
+
 Napi::Object to_js(Napi::Env env, const EngineInfo& info) {
   auto object = Napi::Object::New(env);
   object.Set("whisperVersion", info.whisper_version);
   object.Set("ggmlVersion", info.ggml_version);
-  auto devices = Napi::Array::New(env, info.devices.size());
-  for (uint32_t i = 0; i < info.devices.size(); ++i)
-    devices.Set(i, to_js(env, info.devices[i]));
-  object.Set("devices", devices);
+  object.Set("devices", to_js_array(env, info.devices));
   object.Set("cpuLevel", info.cpu_level);
   object.Set("cpuFeatures", strings_to_js(env, info.cpu_features));
   object.Set("cudaArchitectures", info.cuda_architectures);

@@ -31,8 +31,10 @@ LoadOptions read_load_options(Napi::Object options);
 ChunkOptions read_chunk_options(Napi::Object options, const ModelInfo& model);
 
 Napi::Object to_js(Napi::Env env, const ModelInfo& info);
+Napi::Object to_js(Napi::Env env, const Token& token);
 Napi::Object to_js(Napi::Env env, const Segment& segment);
 Napi::Object to_js(Napi::Env env, const Languages& ranked);
+Napi::Object to_js(Napi::Env env, const ComputeDevice& device);
 Napi::Object to_js(Napi::Env env, const EngineInfo& info);
 Napi::Float32Array to_js(Napi::Env env, const std::vector<float>& samples);
 Napi::Number to_js(Napi::Env env, float number);

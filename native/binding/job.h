@@ -18,8 +18,8 @@ struct Job {
 
 // The objects that a call keeps alive.
 struct KeptAlive {
-  Napi::ObjectReference owner;
-  std::shared_ptr<void> holding;
+  Napi::ObjectReference owner{};
+  std::shared_ptr<void> holding{};
   std::shared_ptr<CancelToken> cancel = std::make_shared<CancelToken>();
 };
 

@@ -20,11 +20,9 @@ struct Loaded {
 // Makes a backend on a thread of its own. The promise resolves to the Model that wraps it.
 Napi::Object start_making(Napi::Env env, int threads, MakeBackend make) {
   auto resident = std::make_shared<Resident<Backend>>(Environment::of(env).shared_from_this());
-  KeptAlive kept;
-  kept.holding = resident;
   Worker& worker = resident->worker();
   return start_job(
-      env, worker, std::move(kept), StatusCode::load_failed,
+      env, worker, {.holding = resident}, StatusCode::load_failed,
       [resident = resident.get(), make = std::move(make), threads](const Job& job) -> Result {
         start_helper_threads(threads);
         auto& backend = resident->object() = make(*job.cancel);
@@ -128,10 +126,8 @@ Napi::Value Model::info(const Napi::CallbackInfo& info) {
 Napi::Value Model::transcribe(const Napi::CallbackInfo& info) {
   auto samples = read_samples(info, 0, kMaxChunkSamples);
   auto options = read_chunk_options(read_object(info, 1, "options"), info_);
-  KeptAlive kept;
-  kept.owner = Napi::Persistent(Value());
   return start_job(
-      info.Env(), resident_->worker(), std::move(kept), StatusCode::inference_failed,
+      info.Env(), resident_->worker(), {.owner = Napi::Persistent(Value())}, StatusCode::inference_failed,
       [resident = resident_.get(), make = make_, samples = std::move(samples),
        options = std::move(options)](const Job& job) -> Result {
         auto segments = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {
@@ -146,9 +142,8 @@ Napi::Value Model::detect_language(const Napi::CallbackInfo& info) {
   const auto given = read_object(info, 1, "options");
   DetectionOptions options{read_integer(given, "audioContext", 0, info_.audio_context),
                            read_parts(given, "parts")};
-  KeptAlive kept;
-  kept.owner = Napi::Persistent(Value());
-  return start_job(info.Env(), resident_->worker(), std::move(kept), StatusCode::inference_failed,
+  return start_job(info.Env(), resident_->worker(), {.owner = Napi::Persistent(Value())},
+                   StatusCode::inference_failed,
                    [resident = resident_.get(), make = make_, samples = std::move(samples),
                     options = std::move(options)](const Job& job) -> Result {
                      auto heard = call_backend(resident->object(), make, *job.cancel, [&](Backend& backend) {

@@ -37,9 +37,8 @@ template <typename T, typename Network> class NetworkObject : public Wrapped<T> 
   // Calls `compute` with the network and the cancel token, on the thread of the network. The promise resolves
   // to its result.
   template <typename Compute> Napi::Value start(const Napi::CallbackInfo& info, Compute compute) {
-    KeptAlive kept;
-    kept.owner = Napi::Persistent(this->Value());
-    return start_job(info.Env(), resident_->worker(), std::move(kept), StatusCode::inference_failed,
+    return start_job(info.Env(), resident_->worker(), {.owner = Napi::Persistent(this->Value())},
+                     StatusCode::inference_failed,
                      [resident = resident_.get(), compute = std::move(compute)](const Job& job) -> Result {
                        auto result = compute(*resident->object(), *job.cancel);
                        return [result = std::move(result)](Napi::Env e) -> Napi::Value {
@@ -54,10 +53,8 @@ template <typename T, typename Network> class NetworkObject : public Wrapped<T> 
   static Napi::Value load(const Napi::CallbackInfo& info) {
     const auto make = T::make(read_object(info, 0, "options"));
     const auto resident = std::make_shared<Resident<Network>>(Environment::of(info.Env()).shared_from_this());
-    KeptAlive kept;
-    kept.holding = resident;
     return start_job(
-        info.Env(), resident->worker(), std::move(kept), StatusCode::load_failed,
+        info.Env(), resident->worker(), {.holding = resident}, StatusCode::load_failed,
         [resident = resident.get(), make](const Job& job) -> Result {
           resident->object() = make();
           return [job](Napi::Env e) -> Napi::Value {

@@ -50,10 +50,8 @@ Napi::Value quantize(const Napi::CallbackInfo& info) {
   if (read_string(options, "type") != "q8_0")
     throw argument_error(info.Env(), "\"q8_0\"", "type", options.Get("type"));
   auto resident = std::make_shared<Resident<Nothing>>(Environment::of(info.Env()).shared_from_this());
-  KeptAlive kept;
-  kept.holding = resident; // keeps its thread for the duration of the call
-  Worker& worker = resident->worker();
-  return start_job(info.Env(), worker, std::move(kept), StatusCode::load_failed,
+  // The call keeps its thread.
+  return start_job(info.Env(), resident->worker(), {.holding = resident}, StatusCode::load_failed,
                    [source, target](const Job& job) -> Result {
                      quantize_whisper_q8_0(source, target, *job.cancel);
                      return [](Napi::Env e) { return e.Undefined(); };
