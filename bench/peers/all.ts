@@ -1,9 +1,9 @@
 /** Lists the peers by the names that `--peers` takes, in the order of the tables. */
 import { startFasterWhisper } from './faster-whisper.ts';
-import { startSherpaOnnx, startWhisperNode } from './node-bindings.ts';
 import type { StartPeer } from './peer.ts';
 import { startVoxgate, startVoxgateBeam1 } from './voxgate.ts';
 import { startWhisperCli, startWhisperServer } from './whisper-cpp.ts';
+import { startWhisperNode } from './whisper-node.ts';
 
 export const PEERS: Record<string, StartPeer> = {
   voxgate: startVoxgate,
@@ -15,7 +15,6 @@ export const PEERS: Record<string, StartPeer> = {
   'whisper-server': startWhisperServer,
   'whisper-cli': startWhisperCli,
   'whisper-node': startWhisperNode,
-  'sherpa-onnx': startSherpaOnnx,
 };
 
 /** The others are installed without what a GPU needs. */

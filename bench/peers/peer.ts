@@ -41,8 +41,6 @@ export interface Peer extends MeasuredProcess {
   name: string;
   /** The version names everything that decides about speed and accuracy: versions, weights, decoding. */
   version: string;
-  /** Longest audio of one call, in seconds; absent when there is no limit. */
-  maxSec?: number;
   transcribe(task: Task): Promise<Run>;
 }
 
@@ -58,8 +56,6 @@ export interface PeerOptions {
   gatewayModel: string;
   /** Address of a running voxgate; one is started when absent. */
   url?: string | undefined;
-  /** Folder with the ONNX export of Whisper base. */
-  sherpaOnnx?: string | undefined;
 }
 
 export type StartPeer = (options: PeerOptions) => Promise<Peer>;

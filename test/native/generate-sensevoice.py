@@ -5,7 +5,6 @@ Makes the SenseVoice files the tests use, with the results of the reference impl
   pip download --no-deps funasr==1.4.16 && unzip funasr-1.4.16-*.whl -d FUNASR
   python test/native/generate-sensevoice.py FUNASR frozen test/native/data/sensevoice
   python test/native/generate-sensevoice.py FUNASR sweep FOLDER    # then VOXGATE_SENSEVOICE_CASES=FOLDER
-  python test/native/generate-sensevoice.py FUNASR full FILE.gguf q8_0   # random, of the published size
 
 `random` has random weights: every number of the network matters. `tones` is made by hand: its network looks for the
 loudest of twenty tones and writes the piece that belongs to it, so that a test can whistle a sentence.
@@ -150,7 +149,7 @@ def tensor_name(name):
     return name
 
 
-def write(path, model, cmvn, shape, pieces, matrix_type="f32"):
+def write(path, model, cmvn, shape, pieces, halves=False):
     writer = gguf.GGUFWriter(str(path), "sensevoice")
     writer.add_string("tokenizer.ggml.model", "bpe")
     writer.add_array("tokenizer.ggml.tokens", pieces)
@@ -181,16 +180,9 @@ def write(path, model, cmvn, shape, pieces, matrix_type="f32"):
 
     writer.add_tensor("frontend.cmvn.shift", cmvn[0])
     writer.add_tensor("frontend.cmvn.scale", cmvn[1])
-    wanted = {"f32": None, "f16": gguf.GGMLQuantizationType.F16, "q8_0": gguf.GGMLQuantizationType.Q8_0}[matrix_type]
     for name, value in model.state_dict().items():
         array = np.ascontiguousarray(value.numpy())
-        matrix = array.ndim > 1 and wanted is not None
-        fits = matrix and (array.shape[-1] % 32 == 0 or wanted == gguf.GGMLQuantizationType.F16)
-        kind = wanted if fits else gguf.GGMLQuantizationType.F16
-        if matrix:
-            writer.add_tensor(tensor_name(name), gguf.quants.quantize(array, kind), raw_dtype=kind)
-        else:
-            writer.add_tensor(tensor_name(name), array)
+        writer.add_tensor(tensor_name(name), array.astype(np.float16) if halves and array.ndim > 1 else array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -268,11 +260,11 @@ def signal():
     return np.round(wave / np.abs(wave).max() * 20000).astype("<i2")
 
 
-def write_cases(folder, cls, shape, seed, cases, matrix_type="f32"):
+def write_cases(folder, cls, shape, seed, cases):
     folder.mkdir(parents=True, exist_ok=True)
     model, cmvn = random_model(cls, shape, seed)
     pieces = vocabulary(shape.vocabulary)
-    write(folder / "model.gguf", model, cmvn, shape, pieces, matrix_type)
+    write(folder / "model.gguf", model, cmvn, shape, pieces)
     source = signal().astype(np.float32) / 32768
     decoded = []
     for length, language, itn in cases:
@@ -290,7 +282,7 @@ def frozen(folder, cls):
     write_cases(folder / "random", cls, Shape(stack=3, stride=2), 1,
                 [(1600, "auto", True), (12800, "zh", True), (12800, "zh", False), (40000, "ko", True)])  # fmt: skip
     model, cmvn, shape, pieces = tones_model(cls)
-    write(folder / "tones.gguf", model, cmvn, shape, pieces, "f16")
+    write(folder / "tones.gguf", model, cmvn, shape, pieces, halves=True)
     (folder / "tones.json").write_text(
         json.dumps({p: round(tone_hz(i), 2) for i, p in enumerate(PIECES)}, ensure_ascii=False, indent=1) + "\n"
     )
@@ -310,14 +302,8 @@ def sweep(folder, cls):
         write_cases(folder / f"{seed}-{shape.width}-{shape.blocks}-{shape.tp_blocks}", cls, shape, seed, lengths)
 
 
-def main(funasr, command, target, *rest):
-    cls = reference_class(funasr)
-    if command == "full":
-        shape = Shape(blocks=50, tp_blocks=20, width=512, hidden=2048, vocabulary=25055)
-        model, cmvn = random_model(cls, shape, 3)
-        write(Path(target), model, cmvn, shape, vocabulary(shape.vocabulary), rest[0])
-    else:
-        {"frozen": frozen, "sweep": sweep}[command](Path(target), cls)
+def main(funasr, command, target):
+    {"frozen": frozen, "sweep": sweep}[command](Path(target), reference_class(funasr))
 
 
 main(*sys.argv[1:])
