@@ -117,7 +117,7 @@ foreach(target IN LISTS ggml_targets)
     list(REMOVE_ITEM sources ggml-cpu/llamafile/sgemm.cpp ggml-cpu/ops.cpp ggml-cpu/ggml-cpu.cpp ggml-cpu/ggml-cpu.c)
     set(patched "${VOXGATE_PATCHED}/ggml/src/ggml-cpu")
     list(APPEND sources "${patched}/ggml-cpu.cpp" "${patched}/ggml-cpu.c" "${kernels}/sgemm_internals.cpp"
-         "${kernels}/ops_internals.cpp" "${kernels}/fused_ops.cpp" "${kernels}/few_products.cpp" "${kernels}/row_chain.cpp" "${kernels}/im2col.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
+         "${kernels}/ops_internals.cpp" "${kernels}/fused_ops.cpp" "${kernels}/few_products.cpp" "${kernels}/row_chain.cpp" "${kernels}/cpu_level.cpp" "${kernels}/found_by_name.cpp"
          "${kernels}/q8_gemm.cpp" "${kernels}/q8_few.cpp" "${kernels}/q8_tiles.cpp" "${kernels}/amx_gemm.cpp" "${kernels}/speech_ops.cpp" "${kernels}/speech_attention.cpp"
          "${kernels}/tile_ops.cpp" "${kernels}/tile_attention.cpp" "${kernels}/unmasked_attention.cpp"
          "${kernels}/unmasked_attention_bfloat16.cpp")

@@ -36,7 +36,6 @@ struct KernelCalls {
   std::atomic<long> attention_on_vectors{0};
   std::atomic<long> attend_rows{0};
   std::atomic<long> gelu{0};
-  std::atomic<long> im2col{0};
   std::atomic<long> fused_ops{0};
   std::atomic<long> few_products{0}; // with what follows them
   std::atomic<long> attention_behind_products{0};

@@ -1,10 +1,9 @@
-// Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which four
-// calls inside them arrive at functions of ours, and two functions are renamed to `upstream_...`. What each
+// Compiles ggml's operations (ops.cpp of ggml 0.15.1), once for each CPU library, from a copy in which three
+// calls inside them arrive at functions of ours, and one function is renamed to `upstream_...`. What each
 // does instead, and why, stands at the top of its patch in native/patches/ggml. Here are the tests that fail
 // where it does not happen, in native/test/attention_test.cpp and kernels_test.cpp:
 //
 // attend_many: "attention of many queries is ours, in floats", "... on AMX tiles"
-// im2col: "what the taps of a convolution see is ours"
 // gelu_row: "GELU is ours, its tanh form, ends of rows included"
 // halves_to_floats: "attention of other shapes than Whisper's is ggml's, with the processor's own
 // instruction"
@@ -23,7 +22,6 @@ static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
 
 #include "attend_rows.h"
 #include "gelu.h"
-#include "im2col.h"
 #include "kernel_calls.h"
 #include "unmasked_attention.h"
 
@@ -32,7 +30,6 @@ static_assert(CACHE_LINE_SIZE_F32 == 64 / sizeof(float));
 #include <vec.h>
 
 static void attend_many(const ggml_compute_params* params, ggml_tensor* dst, int first_row, int last_row);
-static void im2col(const ggml_compute_params* params, ggml_tensor* dst);
 using voxgate::gelu_row;
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count);
 
@@ -52,11 +49,6 @@ void voxgate::attend_rows(const ggml_compute_params* params, ggml_tensor* dst, i
 static void attend_many(const ggml_compute_params* params, ggml_tensor* dst, int first_row, int last_row) {
   if (!voxgate::unmasked_attention(dst, first_row, last_row))
     upstream_attend_many(params, dst, first_row, last_row);
-}
-
-static void im2col(const ggml_compute_params* params, ggml_tensor* dst) {
-  if (!voxgate::im2col(params, dst))
-    upstream_im2col(params, dst);
 }
 
 static void halves_to_floats(const ggml_fp16_t* halves, float* floats, int64_t count) {
