@@ -168,6 +168,7 @@ test('a word that goes on behind a silence is said there, however early the alig
     return [word?.start, word?.end];
   };
   assert.deepEqual(timesOf(1.5), [1.5, 1.9]);
+  assert.deepEqual(timesOf(1.63), [1.63, 1.9]);
   assert.deepEqual(timesOf(1.8), [0.1, 0.7], 'the padding of the speech behind the silence is no word');
 });
 

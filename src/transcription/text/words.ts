@@ -25,7 +25,7 @@ const MAX_MEDIAN_SEC = 0.7;
  * silence: the alignment often ends the last word of a span too early. It is more than the padding of a span (0.2 s), into
  * which the alignment may draw out a word that is said before.
  */
-const SPOKEN_SEC = 0.3;
+const SPOKEN_SEC = 0.25;
 
 /** A word with less time than this is extended into the silence before it. */
 const MIN_WORD_SEC = 0.06;
