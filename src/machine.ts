@@ -5,7 +5,6 @@
  * Sources: cgroup v2 (https://docs.kernel.org/admin-guide/cgroup-v2.html, cpu.max and memory.max), cgroup v1
  * (https://docs.kernel.org/scheduler/sched-bwc.html), and proc_pid_mountinfo(5).
  */
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { availableParallelism, homedir, totalmem } from 'node:os';

@@ -1,5 +1,4 @@
 /** Makes audio on the spot with the machine's ffmpeg, and measures the decoded samples for the tests. */
-
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

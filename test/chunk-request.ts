@@ -1,5 +1,4 @@
 /** What a recognizer is asked with: nothing special, but for the changes. */
-
 import type { DetectedLanguage } from '../src/transcription/language/tally.ts';
 import { type ChunkRequest, type EarlierChunks, NO_EARLIER_CHUNKS } from '../src/transcription/recognizer.ts';
 

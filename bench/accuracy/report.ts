@@ -1,5 +1,4 @@
 /** Writes the tables of `npm run bench -- accuracy`: word error rates and times by group, by length and by peer. */
-
 import type { Prompt } from '../clips/prompts.ts';
 import { percent, sumOf } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';

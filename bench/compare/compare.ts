@@ -10,7 +10,6 @@
  * on all. voxgate and whisper.cpp's server are timed through HTTP, upload included; the others in their own process,
  * from the path of the file. Missing peers and clips are installed or built below build/ at the first run.
  */
-
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,4 @@
 /** What `npm run bench -- live` asks of every program that it compares, and how it asks the gateway. */
-
 import type { Delay } from '../../src/transcription/live/stable-text.ts';
 import {
   append,

@@ -1,5 +1,4 @@
 /** Many live sessions of which one is spoken to at a time, beside files that hold the slot again and again. */
-
 import type { Delay } from '../../src/transcription/live/stable-text.ts';
 import { at16kHz, connectLive, type LiveClient } from '../../test/http/realtime.ts';
 import { wav } from '../../test/wav.ts';

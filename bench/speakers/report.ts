@@ -1,5 +1,4 @@
 /** Writes the tables of `npm run bench -- speakers` as Markdown. */
-
 import { known, percent, sumOf, total } from '../common/numbers.ts';
 import { markdownTable } from '../common/page.ts';
 import type { DiarizationErrors } from './diarization-error.ts';

@@ -1,5 +1,4 @@
 /** The captures for the admin pages: find the newest one of a request, measure all, and replay one. */
-
 import { cachedFor } from '../cached-answer.ts';
 import type { Capture } from '../capture/capture.ts';
 import { findCapture, type StoredCapture } from '../capture/capture-folder.ts';

@@ -1,5 +1,4 @@
 /** Opens files as audio with what this machine has: the addon, and ffmpeg with a bound on its processes. */
-
 import type { NativeEngine } from '../engine/types.ts';
 import { BUDGETS } from '../limits/budgets.ts';
 import { createProcessPlaces } from '../limits/process-places.ts';

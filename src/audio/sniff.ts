@@ -3,7 +3,6 @@
  * container recognized here reaches a decoder, and ffmpeg may use only the demuxer named here. If ffmpeg could guess,
  * a playlist (m3u8, ffconcat) would make it open other files and addresses.
  */
-
 import type { NativeFormat } from '../engine/types.ts';
 import type { Loss } from './decoder.ts';
 import type { Edit } from './edits.ts';

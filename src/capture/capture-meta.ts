@@ -1,5 +1,4 @@
 /** The `meta.json` of a capture: a view of the exchange, and the headers without secrets. */
-
 import { MASKED } from '../gateway-keys.ts';
 import type { Exchange } from '../observability/exchange.ts';
 

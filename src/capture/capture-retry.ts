@@ -3,7 +3,6 @@
  * then, ever more seldom, and only where there is room to spare: captures must not take the last bytes of a disk that
  * others fill.
  */
-
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'winston';

@@ -3,7 +3,6 @@
  * While no server accepts, as between two of them, new connections wait in the backlog of the kernel, 511 of each socket
  * at most, and the next server accepts them.
  */
-
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { chmodSync, lstatSync, rmSync } from 'node:fs';

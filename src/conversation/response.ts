@@ -4,7 +4,6 @@
  * it answers. However it ends, the calls of both upstreams are closed and the items it started are completed, so that
  * a client is never left with an open one.
  */
-
 import { EventEmitter, once } from 'node:events';
 import { onAbort } from '../abort.ts';
 import type { LiveFormat } from '../audio/live/encodings.ts';

@@ -3,7 +3,6 @@
  * refused at once, so a client learns within milliseconds whether it is being served. Only requests that ask for it
  * wait (`waiting-line.ts`).
  */
-
 import type { Category } from '../category.ts';
 import { GatewayError } from '../errors.ts';
 

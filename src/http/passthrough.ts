@@ -2,7 +2,6 @@
  * Speech and chat requests. They hold the slot for the whole call of the upstream (contract 4.4, 4.5), but not while
  * the client is still sending its body.
  */
-
 import type { Request, RequestHandler } from 'express';
 import { parsedJson } from '../parsed-json.ts';
 import type { Forward } from '../proxy/reverse-proxy.ts';

@@ -1,5 +1,4 @@
 /** Tracks the work of the store, for the dashboard, for the log, and for requests that wait for a model or share it. */
-
 import { onAbort } from '../abort.ts';
 import { megabytes } from './disk.ts';
 import type { ModelProgress, ReportProgress } from './source.ts';

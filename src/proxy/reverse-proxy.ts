@@ -4,7 +4,6 @@
  * answer begins, an upstream that stalls (timeout) or fails in the middle of its answer, hop-by-hop headers, and bodies
  * of DELETE.
  */
-
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';

@@ -1,5 +1,4 @@
 /** The services that requests are forwarded to, and the errors that clients get for their failures. */
-
 import type { Category } from '../category.ts';
 import type { UpstreamConfig } from '../config/config.ts';
 import { GatewayError } from '../errors.ts';

@@ -1,5 +1,4 @@
 /** Formats segments as timed text: SubRip and WebVTT (https://www.w3.org/TR/webvtt1/). Pure. */
-
 import type { SegmentGranularity } from '../transcription/request.ts';
 import { type Segment, textOf } from '../transcription/segment.ts';
 import { runsBySpeaker } from '../transcription/speakers/words.ts';

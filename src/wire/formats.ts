@@ -2,7 +2,6 @@
  * Formats transcripts as OpenAI's API does (https://platform.openai.com/docs/api-reference/audio). Maps domain names to
  * OpenAI's.
  */
-
 import { languageName } from '../transcription/language/names.ts';
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import { type Segment, type SpokenSegment, spelledIn, textOf, type Word } from '../transcription/segment.ts';

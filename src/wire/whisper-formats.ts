@@ -2,7 +2,6 @@
  * Formats transcripts as the command of the Whisper reference code writes them (`whisper/utils.py`, WriteTSV and
  * WriteJSON). Servers in front of it answer so, and subtitle programs expect it of them.
  */
-
 import type { TranscriptionRequest } from '../transcription/request.ts';
 import type { Transcript } from '../transcription/session.ts';
 import { asJson, fullText, plainText, toWireSegment, toWireWord } from './formats.ts';

@@ -1,5 +1,4 @@
 /** FLAC files (RFC 9639) whose headers lie, and silence that takes next to no space. */
-
 import { ANY, type BadFile, big, join, type Outcome, patch, REFUSED, repeat } from './file.ts';
 
 const table = (polynomial: number, bits: 8 | 16) =>

@@ -1,5 +1,4 @@
 /** Files that hold no audio, and files that are two things at once. */
-
 import { readFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { deflateRawSync } from 'node:zlib';

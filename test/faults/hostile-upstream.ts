@@ -1,5 +1,4 @@
 /** This upstream does, byte for byte, what a test tells it to; it works below HTTP, so that it can break every rule. */
-
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 /** Is called once the head of a request has arrived; the socket goes on delivering the body. */

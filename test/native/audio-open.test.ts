@@ -1,5 +1,4 @@
 /** Opening audio with the real addon keeps the promises of test/unit/audio-open.test.ts. */
-
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** What is heard of two channels, where the addon decodes them and where ffmpeg does. */
-
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';

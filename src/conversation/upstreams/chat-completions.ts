@@ -3,7 +3,6 @@
  * `POST /v1/chat/completions`, `stream: true`). Daemons differ in how they send the calls of tools and what a model
  * thinks; what is known of Ollama, llama.cpp's server and vLLM is read here.
  */
-
 import type { GatewayError } from '../../errors.ts';
 import type { Budgets } from '../../limits/budgets.ts';
 import { setDeadline } from '../../limits/deadline.ts';

@@ -2,7 +2,6 @@
  * Collects the text fields of a form that an endpoint knows. A name is looked up and never turned into a structure, so
  * brackets, depth and indexes of a name cost nothing. Fields with other names are not kept.
  */
-
 import { excerpt, invalidValue } from '../../errors.ts';
 import { parsedJson } from '../../parsed-json.ts';
 

@@ -1,5 +1,4 @@
 /** Explains why a multipart form is refused. */
-
 import { excerpt, GatewayError } from '../../errors.ts';
 import { BUDGETS, type Budgets } from '../../limits/budgets.ts';
 

@@ -3,7 +3,6 @@
  * send holds nothing that others need. A small body stays in memory, where it has one of a bounded number of places; a
  * larger one goes to a file, by the rules of uploads and with a place among them.
  */
-
 import { createReadStream } from 'node:fs';
 import { PassThrough, Readable } from 'node:stream';
 import type { Request, Response } from 'express';

@@ -2,7 +2,6 @@
  * Stores uploads on the disk. The bytes of all uploads together have a limit, which addresses share, and the disk keeps
  * some free space for everything else that writes to it.
  */
-
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';

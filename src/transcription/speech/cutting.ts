@@ -1,5 +1,4 @@
 /** Decides how the audio of a request is cut: by the limits of the model family and the tuning of the client. Pure. */
-
 import type { TranscriptionRequest } from '../request.ts';
 import { type ChunkLimits, DEFAULT_LIMITS } from './chunks.ts';
 import { DEFAULT_SEGMENTER, type SegmenterOptions, windowsIn } from './voice-activity.ts';

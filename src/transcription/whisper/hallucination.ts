@@ -3,7 +3,6 @@
  * activity model and Whisper itself. Each alone is also in doubt of some real words, but hardly ever both.
  * bench/results/hallucination.md has the figures. Pure.
  */
-
 import type { Outcome } from '../decoding.ts';
 import type { Chunk } from '../speech/chunks.ts';
 import { isLoud } from '../speech/level.ts';
