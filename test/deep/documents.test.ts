@@ -107,7 +107,8 @@ before(async () => {
   symlinkSync(join(ROOT, 'dist/main.js'), join(bin, 'voxgate'));
   for (const name of ['speech.mp3', 'call.wav', 'film.mkv', 'recordings/meeting.wav'])
     cpSync(JFK, join(dir, name));
-  for (const name of ['ann.wav', 'talk.mp3', 'interview.mp3']) writeFileSync(join(dir, name), FIRST_WORDS);
+  for (const name of ['ann.wav', 'talk.mp3', 'talk.mov', 'interview.mp3'])
+    writeFileSync(join(dir, name), FIRST_WORDS);
   env = {
     ...process.env,
     PATH: `${bin}:${process.env.PATH}`,
