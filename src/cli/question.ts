@@ -64,7 +64,7 @@ const OPENED = /^\/dev\/(?:stdin|fd\/(\d+))$/;
 export async function readable(path: string, signal: AbortSignal): Promise<string | Blob> {
   const info = await stat(path);
   const opened = OPENED.exec(path);
-  // ssh, and programs that start this one, give it a socket. Whoever opened a pipe may be another user (sudo).
+  // Standard input is a socket under ssh. Under sudo its owner is another user, and it can be read all the same.
   const isPipe = opened !== null && (info.isFIFO() || info.isSocket());
   if (!isPipe) await access(path, constants.R_OK);
   // ffmpeg would find a file of its own at /dev/stdin.

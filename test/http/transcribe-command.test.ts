@@ -73,7 +73,7 @@ async function inShell(script: string, args: string[]) {
   const command = [process.execPath, ...program('test/http/scripted-serve.ts'), 'transcribe', ...args];
   const child = spawn('sh', ['-c', script, 'sh', ...command], { cwd: ROOT });
   const [stdout, stderr] = [text(child.stdout), text(child.stderr)];
-  child.stdin.on('error', () => undefined); // nobody reads it where a script gives other audio
+  child.stdin.on('error', () => undefined); // the command reads no stdin where the script gives it other audio
   child.stdin.end(toneWav(1));
   const [status] = await once(child, 'close');
   return { status, stdout: await stdout, stderr: await stderr };
